@@ -1,0 +1,313 @@
+"""What the measuring devices share: the wall clock, handles with gates, thread lanes, and the host's wait.
+
+The cpu device is this and nothing more. The cuda device adds lanes that are streams (see `cuda.py`), by way of the two
+hooks `_launch_ready` and `_open_lane`.
+
+A handle's gate is a lock that is held until the op has ended: whoever needs the op acquires it and lets it go. The host
+waits on a lock of its own, released by the first op to end that it watches.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Lock, Thread
+from time import perf_counter_ns
+from typing import Any
+
+from labkit.device.device import Failure, How, Kind
+from labkit.errors import ContractError, DeviceError
+from labkit.schedule import Handle, Lane, Op, Status
+from labkit.trace import KIND_OP, KIND_WAIT, Recorder
+from labkit.units import NS_PER_S
+
+_PENDING, _OK, _FAILED = Status.PENDING, Status.OK, Status.FAILED
+_SKIPPED, _CANCELLED = Status.SKIPPED, Status.CANCELLED
+
+
+@dataclass(slots=True)
+class Entry:
+    """An op on its way: dropped when the op has ended, and its arguments with it."""
+
+    handle: Handle
+    op: Op
+    args: tuple[Any, ...]
+    deps: list[Handle]
+    submit_ns: int
+    queued_ns: int
+
+
+class LiveDevice:
+    """A device whose lanes are threads and whose time is the host's monotonic clock."""
+
+    kind: Kind = "cpu"
+
+    def __init__(self, name: str, *, widths: dict[str, int] | None = None, recorder: Recorder | None = None):
+        self.name = name
+        self.recorder = recorder or Recorder()
+        self._widths = dict(widths or {})
+        self._lanes: dict[Lane, ThreadLane] = {}
+        self._lock = Lock()
+        self._watched: frozenset[int] = frozenset()
+        self._host_gate: Any = None
+        self._woken_by = -1
+        self._next_id = 0
+        self._failed: dict[int, Handle] = {}
+        self._cancelled = False
+        self._closed = False
+        self._epoch_ns = perf_counter_ns()
+        self.recorder.open_unit("host", 0, 0)
+        self.recorder.meta.update(device=name, measured=True)
+
+    # ---- the three verbs ----------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """Nanoseconds of the monotonic clock since the device was opened."""
+        return perf_counter_ns() - self._epoch_ns
+
+    def submit(self, op: Op, *args: Any, after: Iterable[Handle] = ()) -> Handle:
+        """Queue `op` on its lane; on the host's lane, run it here."""
+        entered = perf_counter_ns() - self._epoch_ns
+        if self._closed:
+            raise DeviceError("the device is closed")
+        gate = Lock()
+        gate.acquire()
+        handle = Handle(self._next_id, op.name, gate)
+        self._next_id += 1
+        deps = [item for item in args if type(item) is Handle]
+        deps += after
+        entry = Entry(handle, op, args, deps, entered, entered)
+        if op.lane.role == "host":
+            self._run_on_host(entry)
+            return handle
+        lane = self._lanes.get(op.lane) or self._opened(op.lane)
+        entry.queued_ns = perf_counter_ns() - self._epoch_ns
+        lane.put(entry)
+        if op.blocking:
+            self._wait_until_done(handle)
+        return handle
+
+    def wait(self, handles: Sequence[Handle], until: int | None = None, how: How = "block") -> list[Handle]:
+        """Hold the host until one of `handles` is done, or until the clock reaches `until`."""
+        if not handles and until is None:
+            raise ContractError("wait([]) without a time would never return: give handles, or until=")
+        entered = perf_counter_ns() - self._epoch_ns
+        wait_id = self._next_id
+        self._next_id += 1
+        woke_by = self._hold(handles, until, spin=how == "spin")
+        done = [handle for handle in handles if handle.status is not _PENDING]
+        for handle in done:
+            handle.seen = True
+        if woke_by < 0 and done:
+            woke_by = done[0].id
+        left = perf_counter_ns() - self._epoch_ns
+        self.recorder.append(
+            (wait_id, KIND_WAIT, "wait", "host", 0, -1, 0, entered, left, entered, left, 0, 0, woke_by, _OK,
+             tuple([handle.id for handle in handles]))
+        )  # fmt: skip
+        return done
+
+    # ---- the runner's -------------------------------------------------------------------------------------
+
+    @property
+    def failed(self) -> bool:
+        """Whether an op has failed so far."""
+        return bool(self._failed)
+
+    def label(self, lane: Lane) -> str:
+        """What the lane is, in honest words."""
+        return f"{lane} thread"
+
+    def resize(self, role: str, width: int) -> None:
+        """Give the thread lanes of a role this many threads; those that go finish what was queued before."""
+        if width < 1:
+            raise DeviceError(f"width {width} of lane '{role}' is not allowed: 1 or more")
+        self._widths[role] = width
+        for lane, threads in self._lanes.items():
+            if lane.role == role:
+                threads.resize(width)
+
+    def cancel(self) -> None:
+        """Drop what has not started and wake the host. Safe from any thread, and more than once."""
+        with self._lock:
+            self._cancelled = True
+            gate, self._host_gate = self._host_gate, None
+        if gate is not None:
+            gate.release()
+
+    def close(self) -> list[Failure]:
+        """End every lane, running and queued ops first (queued ones are dropped after `cancel`)."""
+        if not self._closed:
+            self._closed = True
+            for lane in self._lanes.values():
+                lane.close()
+            self._lanes.clear()
+        unread = [handle for handle in self._failed.values() if not handle.reported]
+        return [Failure(handle.id, handle.name, handle.error) for handle in unread if handle.error is not None]
+
+    # ---- hooks of the cuda device -------------------------------------------------------------------------
+
+    def _open_lane(self, lane: Lane) -> "ThreadLane":
+        return ThreadLane(self, lane, self._widths.get(lane.role, 1))
+
+    def _launch_ready(self) -> frozenset[int]:
+        """Enqueue what only the host may enqueue; the ids of the ops that the rest still waits for."""
+        return frozenset()
+
+    def _on_thread_start(self, lane: Lane) -> None:
+        """Called in each new lane thread before its first op."""
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _opened(self, lane: Lane) -> "ThreadLane":
+        threads = self._lanes[lane] = self._open_lane(lane)
+        return threads
+
+    def _hold(self, handles: Sequence[Handle], until: int | None, spin: bool) -> int:
+        """Hold the host as `wait` does; the id of the op that ended the wait, -1 if none did."""
+        ids = frozenset([handle.id for handle in handles])
+        while True:
+            also = self._launch_ready()
+            gate = Lock()
+            gate.acquire()
+            with self._lock:
+                if self._cancelled or any(handle.status is not _PENDING for handle in handles):
+                    return -1
+                self._watched, self._host_gate, self._woken_by = ids | also, gate, -1
+            left_ns = None if until is None else until - (perf_counter_ns() - self._epoch_ns)
+            released = self._acquire(gate, left_ns, spin)
+            with self._lock:
+                self._watched, self._host_gate = frozenset(), None
+                woken_by = self._woken_by
+            if not released or self._cancelled:
+                return -1
+            if woken_by in ids:
+                return woken_by
+
+    def _acquire(self, gate: Any, left_ns: int | None, spin: bool) -> bool:
+        if spin:
+            deadline = None if left_ns is None else perf_counter_ns() + left_ns
+            while not gate.acquire(blocking=False):
+                if deadline is not None and perf_counter_ns() >= deadline:
+                    return False
+            return True
+        if left_ns is None:
+            return gate.acquire()
+        return gate.acquire(timeout=left_ns / NS_PER_S) if left_ns > 0 else gate.acquire(blocking=False)
+
+    def _wait_until_done(self, handle: Handle) -> None:
+        while handle.status is _PENDING and not self._cancelled:
+            self.wait([handle])
+        if handle.status is _PENDING:
+            handle.gate.acquire()
+            handle.gate.release()
+        handle.seen = True
+
+    def _run_on_host(self, entry: Entry) -> None:
+        for dep in entry.deps:
+            if dep.status is _PENDING:
+                self._wait_until_done(dep)
+        self.run(entry, "host", 0)
+        entry.handle.seen = True
+
+    def run(self, entry: Entry, lane: str, unit: int) -> None:
+        """Run one op in the calling thread, once what it depends on is done. Never raises."""
+        handle, op = entry.handle, entry.op
+        for dep in entry.deps:
+            if dep.status is _PENDING:
+                dep.gate.acquire()
+                dep.gate.release()
+        broken = next((dep for dep in entry.deps if dep.status is not _OK), None)
+        start = end = -1
+        value: Any = None
+        error: BaseException | None = None
+        if self._cancelled:
+            status = _CANCELLED
+        elif broken is not None:
+            status, error = _SKIPPED, broken.error
+            broken.reported = broken.reported or broken.status is not _FAILED
+        else:
+            values = [item._value if type(item) is Handle else item for item in entry.args]
+            start = perf_counter_ns() - self._epoch_ns
+            try:
+                value = op.run(*values)
+                status = _OK
+            except BaseException as raised:  # a thread has nobody to raise to: the handle carries it
+                status, error = _FAILED, raised.with_traceback(None)
+            end = max(perf_counter_ns() - self._epoch_ns, start + 1)
+        queued = end if lane == "host" and end > 0 else entry.queued_ns
+        self._record(entry, lane, unit, queued, start, end, status)
+        self._finish(handle, status, value, error, start, end)
+
+    def _record(self, entry: Entry, lane: str, unit: int, queued: int, start: int, end: int, status: Status) -> None:
+        op, cost = entry.op, entry.op.cost
+        self.recorder.append(
+            (entry.handle.id, KIND_OP, op.name, lane, unit, op.step, op.items if status is _OK else 0,
+             entry.submit_ns, queued, start, end, cost.flop, cost.bytes, -1, status,
+             tuple([dep.id for dep in entry.deps]))
+        )  # fmt: skip
+
+    def _finish(
+        self, handle: Handle, status: Status, value: Any, error: BaseException | None, start: int, end: int
+    ) -> None:
+        gate = None
+        with self._lock:
+            handle._value = value
+            handle.error = error
+            handle.start_ns, handle.end_ns = start, end
+            handle.status = status
+            if status is _FAILED:
+                self._failed[handle.id] = handle
+            if handle.id in self._watched:
+                gate, self._host_gate = self._host_gate, None
+                self._watched, self._woken_by = frozenset(), handle.id
+        handle.gate.release()
+        if gate is not None:
+            gate.release()
+
+
+class ThreadLane:
+    """A lane of threads, one a unit, that take ops from one queue in order."""
+
+    def __init__(self, device: LiveDevice, lane: Lane, width: int):
+        self._device = device
+        self._lane = lane
+        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._threads: dict[int, Thread] = {}
+        self._retired: list[Thread] = []
+        self._width = 0
+        self._lock = Lock()
+        self.put: Callable[[Entry], None] = self._queue.put
+        self.resize(width)
+
+    def resize(self, width: int) -> None:
+        """Start threads, or let some end after what is queued now."""
+        for _ in range(self._width, width):
+            with self._lock:
+                unit = next(number for number in range(len(self._threads) + 1) if number not in self._threads)
+                name = f"labkit-{self._lane}-{unit}"
+                thread = self._threads[unit] = Thread(target=self._serve, args=(unit,), name=name, daemon=True)
+            self._device.recorder.open_unit(str(self._lane), unit, self._device.now())
+            thread.start()
+        for _ in range(width, self._width):
+            self._queue.put(None)
+        self._width = width
+
+    def close(self) -> None:
+        """Let every thread end after what is queued, and wait for that."""
+        with self._lock:
+            threads = [*self._threads.values(), *self._retired]
+        self.resize(0)
+        for thread in threads:
+            thread.join()
+
+    def _serve(self, unit: int) -> None:
+        self._device._on_thread_start(self._lane)
+        name = str(self._lane)
+        run, get = self._device.run, self._queue.get
+        while (entry := get()) is not None:
+            run(entry, name, unit)
+            entry = None  # the op's arguments and value must not outlive it in this frame
+        with self._lock:
+            self._retired = [thread for thread in self._retired if thread.is_alive()]
+            self._retired.append(self._threads.pop(unit))
+        self._device.recorder.close_unit(name, unit, self._device.now())

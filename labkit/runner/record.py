@@ -1,0 +1,68 @@
+"""The run record: what a run leaves, whether it succeeded or not. The store keeps it; everything later reads it.
+
+Success is read from this record, never from a notebook's status or an exit code.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+RunStatus = Literal["ok", "failed", "cancelled"]
+Grade = Literal["VALID", "WEAK", "INVALID"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far a result may be trusted, and why."""
+
+    grade: Grade
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run.
+
+    id            unique, sortable by time: "20261130-231502-pipeline-3f2a"
+    status        ok, failed or cancelled; `reason` says why when not ok
+    knobs         the values at the start; toggles during the run are marks in the trace
+    device        "cpu", "cuda:0", "simulated:h200"; `device_label` for people; `measured` False for a prediction
+    machine       figures with sources (simulated: the machine; otherwise this machine's calibration, None if never done)
+    budget        steps, seconds, warmup
+    metrics       what `labkit.metrics.Summary.as_dict()` gives; {} for a run that left no trace
+    monitor       sensors' summaries, each with its reason where absent
+    provenance    host, versions, time, git revision
+    notes         words for people: knobs that cannot act here, oversubscription, skipped images
+    """
+
+    id: str
+    experiment: str
+    status: RunStatus
+    reason: str
+    knobs: dict[str, Any]
+    device: str
+    device_label: str
+    measured: bool
+    budget: dict[str, Any]
+    started_at: str
+    wall_s: float
+    metrics: dict[str, Any] = field(default_factory=dict)
+    verdict: Verdict = Verdict("INVALID", ("nothing was measured",))
+    machine: dict[str, Any] | None = None
+    monitor: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for strict JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "RunRecord":
+        """A record from plain data; fields that this version does not know are ignored. Raises TypeError, KeyError."""
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["verdict"] = Verdict(data["verdict"]["grade"], tuple(data["verdict"]["reasons"]))
+        known["notes"] = tuple(data.get("notes", ()))
+        return cls(**known)

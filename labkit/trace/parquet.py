@@ -1,0 +1,68 @@
+"""A trace as one Parquet file and back. The columns are Parquet's; units, marks and the rest lie in its metadata."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from labkit.errors import TraceError
+from labkit.trace.trace import INT_COLUMNS, Mark, Trace, UnitSpan
+
+VERSION = 1
+
+
+def write_parquet(trace: Trace, path: Path) -> None:
+    """Write a trace. Raises OSError where the disk does."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = {name: pa.array(trace[name]) for name in INT_COLUMNS}
+    arrays["name"] = pa.DictionaryArray.from_arrays(pa.array(trace["name"]), pa.array(trace.names, pa.string()))
+    arrays["lane"] = pa.DictionaryArray.from_arrays(pa.array(trace["lane"]), pa.array(trace.lanes, pa.string()))
+    arrays["deps"] = pa.LargeListArray.from_arrays(pa.array(trace.dep_offsets), pa.array(trace.dep_ids))
+    rest = {
+        "version": VERSION,
+        "names": trace.names,
+        "lanes": trace.lanes,
+        "units": [asdict(span) for span in trace.units],
+        "marks": [asdict(mark) for mark in trace.marks],
+        "dropped": trace.dropped,
+        "dropped_busy_ns": trace.dropped_busy_ns,
+        "meta": trace.meta,
+    }
+    table = pa.table(arrays).replace_schema_metadata({"labkit": json.dumps(rest, allow_nan=False)})
+    pq.write_table(table, path, compression="zstd")
+
+
+def read_parquet(path: Path) -> Trace:
+    """Read a trace. Raises TraceError: missing, not a trace, or written by a later version."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        rest = json.loads(table.schema.metadata[b"labkit"])
+    except FileNotFoundError:
+        raise TraceError(f"there is no trace at {path}") from None
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{path} is not a labkit trace: {error}") from error
+    if rest["version"] > VERSION:
+        raise TraceError(f"{path} is of trace version {rest['version']}; this labkit reads up to {VERSION}")
+    deps = table["deps"].combine_chunks()
+    columns = {name: table[name].to_numpy().astype(np.int64) for name in INT_COLUMNS}
+    for column in ("name", "lane"):
+        place = {name: code for code, name in enumerate(rest[column + "s"])}
+        columns[column] = np.array([place[value] for value in table[column].to_pylist()], np.int32)
+    return Trace(
+        columns=columns,
+        names=tuple(rest["names"]),
+        lanes=tuple(rest["lanes"]),
+        dep_ids=np.asarray(deps.flatten(), np.int64) if len(deps) else np.empty(0, np.int64),
+        dep_offsets=np.asarray(deps.offsets, np.int64) if len(deps) else np.zeros(1, np.int64),
+        units=tuple(UnitSpan(**span) for span in rest["units"]),
+        marks=tuple(Mark(**mark) for mark in rest["marks"]),
+        dropped=rest["dropped"],
+        dropped_busy_ns=rest["dropped_busy_ns"],
+        meta=rest["meta"],
+    )
