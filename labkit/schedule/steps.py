@@ -22,14 +22,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a run lasts: `steps` in all, or `seconds` of device time after `warmup` steps, whichever ends first.
+    """How long a run lasts after its warm-up: `steps`, or `seconds` of device time, whichever ends first.
 
     warmup  steps at the start that no metric counts
     """
 
     steps: int | None = None
     seconds: float | None = None
-    warmup: int = 0
+    warmup: int = 8
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
@@ -40,10 +40,6 @@ class Budget:
             raise ExperimentError(f"seconds={self.seconds} is out of range: more than 0, at most 86400 (a day)")
         if self.warmup < 0:
             raise ExperimentError(f"warmup={self.warmup} is out of range: 0 or more steps are allowed")
-        if self.steps is not None and self.steps <= self.warmup:
-            raise ExperimentError(
-                f"steps={self.steps} leaves nothing to measure after warmup={self.warmup}: ask for more steps"
-            )
 
 
 class Steps:
@@ -71,7 +67,7 @@ class Steps:
         self._now, self._stopped, self._changes, self._on_change = now, stopped, changes, on_change
 
     def __iter__(self) -> Iterator[Step]:
-        limit = self.budget.steps or 10**18
+        limit = self.budget.warmup + (self.budget.steps or 10**18)
         span_ns = None if self.budget.seconds is None else seconds_to_ns(self.budget.seconds)
         while self.released < limit and not self._stopped():
             if self.released == self.budget.warmup:

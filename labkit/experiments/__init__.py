@@ -1,0 +1,22 @@
+"""The catalogue of experiments. A new one is one file here and one line below."""
+
+from importlib import import_module
+
+from labkit.errors import ExperimentError
+from labkit.experiments.experiment import Experiment
+
+_CATALOGUE = {"pipeline": "labkit.experiments.pipeline"}
+
+__all__ = ["Experiment", "experiment", "experiments"]
+
+
+def experiments() -> list[str]:
+    """The names of the experiments."""
+    return list(_CATALOGUE)
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of this name. Raises ExperimentError with the names that there are."""
+    if name not in _CATALOGUE:
+        raise ExperimentError(f"there is no experiment {name!r}; there are: {', '.join(_CATALOGUE)}")
+    return import_module(_CATALOGUE[name]).EXPERIMENT

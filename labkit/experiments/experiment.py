@@ -1,0 +1,28 @@
+"""An experiment: a question, a kernel, a workload, and the knobs that may be turned. One file an experiment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.knobs import Knobs
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What can be run by name.
+
+    question  what it answers, in one sentence
+    knobs     the model that declares its knobs
+    kernel    (device, workload, steps) → None
+    prepare   (knobs, device kind) → workload; run once for each set of cold knobs
+    widths    knobs → units of each lane role; applied again whenever the knobs change
+    presets   named settings for people, as knob values
+    """
+
+    name: str
+    question: str
+    knobs: type[Knobs]
+    kernel: Callable[[Any, Any, Any], None]
+    prepare: Callable[[Any, str], Any]
+    widths: Callable[[Any], dict[str, int]]
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

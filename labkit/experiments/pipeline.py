@@ -1,0 +1,61 @@
+"""Pipelined training: what does loading ahead of the step gain, and on which side should the preparation run?"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from labkit.data.locate import datasets_root
+from labkit.experiments.experiment import Experiment
+from labkit.kernels.pipeline import pipeline
+from labkit.knobs import Knobs, knob
+
+_NO_LINK = "host and device memory are the same here"
+_SIDE = "on the cpu device 'gpu' is the compute thread"
+
+
+class PipelineKnobs(Knobs):
+    """The knobs of pipelined training. Live ones act on the next step; cold ones restart the worker."""
+
+    prefetch: int = knob(2, "batches loaded ahead of the step; 0 is the synchronous program", unit="batches", ge=0, le=64)
+    workers: int = knob(1, "loader threads", unit="threads", ge=1, le=64)
+    batch_size: int = knob(16, "images in a step", unit="images", ge=1, le=4096)
+    augment_on: Literal["cpu", "gpu"] = knob("cpu", f"where images are cropped and flipped ({_SIDE})")
+    normalise_on: Literal["cpu", "gpu"] = knob("cpu", f"where bytes become normalised floats ({_SIDE})")
+    pinned: bool = knob(True, "load into pinned host memory", inert={"cpu": f"pinned memory cannot act on cpu: {_NO_LINK}"})
+    non_blocking: bool = knob(True, "the copy does not hold the host")
+    copy_stream: Literal["own", "compute"] = knob("own", "the lane that copies to the device: its own, or compute's")
+    log_every: int = knob(1, "steps between readings of the loss; 0 never reads it", unit="steps", ge=0, le=1_000_000)
+    log_sync: bool = knob(False, "reading the loss holds the host at once; otherwise it comes when the step has ended")
+    loader: Literal["threads", "inline"] = knob("threads", "who loads: worker threads, or the host itself", live=False)
+    image_size: int = knob(96, "side of the square images that are trained on", unit="pixels", ge=16, le=1024, live=False)
+    model: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
+    seed: int = knob(0, "of the order, the crops and the weights", ge=0, le=2**31, live=False)
+    data: str | None = knob(None, "a folder of images in class sub-folders; none: the photos that labkit ships", live=False)
+
+
+def prepare(knobs: PipelineKnobs, kind: str) -> Any:
+    """The workload for one set of cold knobs. Raises DataError where the data cannot be used."""
+    from labkit.data.photos import Photos
+    from labkit.workloads.vision import VisionTraining
+
+    folder = Path(knobs.data).expanduser() if knobs.data else datasets_root() / "photos"
+    return VisionTraining(Photos.open(folder), knobs, kind)
+
+
+def widths(knobs: PipelineKnobs) -> dict[str, int]:
+    """Loader threads are the only lane with more than one unit."""
+    return {"workers": knobs.workers}
+
+
+EXPERIMENT = Experiment(
+    name="pipeline",
+    question="What does loading ahead of the training step gain, and on which side should the preparation run?",
+    knobs=PipelineKnobs,
+    kernel=pipeline,
+    prepare=prepare,
+    widths=widths,
+    presets={
+        "naive": {"prefetch": 0, "loader": "inline", "pinned": False, "non_blocking": False, "log_sync": True},
+        "overlapped": {"prefetch": 4},
+        "GPU preprocessing": {"prefetch": 4, "augment_on": "gpu", "normalise_on": "gpu"},
+    },
+)

@@ -1,0 +1,232 @@
+"""The caller's side of a worker process: start it, give it jobs, steer them, and survive its death.
+
+Whatever happens, `run` comes back with an outcome: a worker that is killed, runs out of memory or hangs after a cancel
+gives a failed or cancelled outcome with the reason.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import cloudpickle
+
+from labkit.errors import TraceError, WorkerDied
+from labkit.knobs import Knobs
+from labkit.runner.job import Frame, Job, Outcome
+from labkit.trace.parquet import read_parquet
+
+START_TIMEOUT_S = 180.0
+STOP_GRACE_S = 10.0
+CLOSE_GRACE_S = 5.0
+POLL_S = 0.1
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Worker:
+    """A warm worker process. Use as a context manager; one thread at a time calls `run`, any thread may steer."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="labkit-worker-")
+        self._log = Path(self._folder.name) / "log.txt"
+        self._runs = 0
+        ours, theirs = socket.socketpair()
+        from_main = "1" if threading.current_thread() is threading.main_thread() else "0"
+        command = [sys.executable, "-m", "labkit.runner.worker", str(theirs.fileno()), str(os.getpid()), from_main]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                env={**_ONE_THREAD, **os.environ},
+                start_new_session=True,
+            )
+        theirs.close()
+        self._link = Connection(ours.detach())
+        self._send_lock = threading.Lock()
+        self._ready = False
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._process.poll() is None
+
+    def run(self, job: Job, on_frame: Callable[[Frame], None] | None = None) -> Outcome:
+        """Run one job to its end. A first Ctrl-C stops it in good order, a second one kills the worker."""
+        began = monotonic()
+        trace_path = Path(self._folder.name) / f"trace-{self._runs}.parquet"
+        self._runs += 1
+        interrupts = 0
+        deadline: float | None = None
+        sent = False
+        while True:
+            try:
+                if not sent:
+                    self._wait_until_ready()
+                    self._send(("run", cloudpickle.dumps(job), str(trace_path)))
+                    sent = True
+                outcome = self._receive(on_frame, deadline)
+                return self._with_trace(outcome, interrupts > 0)
+            except KeyboardInterrupt:
+                interrupts += 1
+                deadline = monotonic() + STOP_GRACE_S
+                if interrupts > 1 or not sent:
+                    self.kill()
+                    return Outcome("cancelled", "interrupted; the worker was killed", None, monotonic() - began)
+                self._send(("cancel",))
+            except TimeoutError:
+                self.kill()
+                reason = f"cancelled; the running op did not end within {STOP_GRACE_S:.0f} s, so the worker was killed"
+                return Outcome("cancelled", reason, None, monotonic() - began)
+            except (EOFError, OSError, WorkerDied) as error:
+                return Outcome("failed", self._how_it_died(error), None, monotonic() - began, detail=self._log_tail())
+
+    def stop(self) -> None:
+        """End the running job after the step at hand."""
+        self._send(("stop",))
+
+    def turn(self, knobs: Knobs) -> None:
+        """Use these knobs from the next step on."""
+        self._send(("knobs", knobs))
+
+    def close(self) -> None:
+        """Let the process end, and make sure that it has."""
+        if self.alive:
+            try:
+                self._send(("close",))
+                self._process.wait(CLOSE_GRACE_S)
+            except (OSError, subprocess.TimeoutExpired):
+                self.kill()
+        self._link.close()
+        self._folder.cleanup()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wait_until_ready(self) -> None:
+        deadline = monotonic() + START_TIMEOUT_S
+        while not self._ready:
+            if not self.alive:
+                raise WorkerDied("the worker process ended while it started")
+            if monotonic() > deadline:
+                self.kill()
+                raise WorkerDied(f"the worker process did not start within {START_TIMEOUT_S:.0f} s")
+            if self._link.poll(POLL_S):
+                self._ready = self._link.recv()[0] == "ready"
+
+    def _receive(self, on_frame: Callable[[Frame], None] | None, deadline: float | None) -> Outcome:
+        while True:
+            if self._link.poll(POLL_S):
+                message: tuple[str, Any] = self._link.recv()
+                if message[0] == "done":
+                    return message[1]
+                if message[0] == "frame" and on_frame is not None:
+                    on_frame(message[1])
+            elif not self.alive:
+                raise WorkerDied("the worker process ended")
+            if deadline is not None and monotonic() > deadline:
+                raise TimeoutError
+
+    def _with_trace(self, outcome: Outcome, interrupted: bool) -> Outcome:
+        if interrupted and outcome.status == "ok":
+            outcome = replace(outcome, status="cancelled", failure="interrupted")
+        if outcome.trace_file is None:
+            return outcome
+        try:
+            return replace(outcome, trace=read_parquet(outcome.trace_file), trace_file=None)
+        except TraceError as error:
+            return replace(outcome, status="failed", failure=str(error), trace_file=None)
+        finally:
+            outcome.trace_file.unlink(missing_ok=True)
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        with self._send_lock:
+            self._link.send(message)
+
+    def _how_it_died(self, error: BaseException) -> str:
+        try:
+            code = self._process.wait(CLOSE_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"the connection to the worker broke: {error!r}"
+        if code < 0:
+            name = signal.Signals(-code).name
+            hint = f"; {_free_memory()}" if -code == signal.SIGKILL else ""
+            return f"the worker process was ended by {name}{hint}"
+        return f"the worker process ended with exit code {code}"
+
+    def _log_tail(self) -> str:
+        try:
+            return self._log.read_text(errors="replace")[-2000:]
+        except OSError:
+            return ""
+
+
+class Workers:
+    """Workers by set-up: runs that differ in cold knobs get a worker each, so that both stay warm. Two are kept."""
+
+    KEPT = 2
+
+    def __init__(self) -> None:
+        self._by_setup: dict[str, Worker] = {}
+
+    def run(self, job: Job, on_frame: Callable[[Frame], None] | None = None) -> Outcome:
+        """Run a job on the worker that is warm for it, else on a new one."""
+        worker = self._by_setup.pop(job.set_up, None)
+        if worker is None or not worker.alive:
+            if worker is not None:
+                worker.close()
+            self._make_room()
+            worker = Worker()
+        self._by_setup[job.set_up] = worker
+        return worker.run(job, on_frame)
+
+    def close(self) -> None:
+        """End every worker."""
+        for worker in self._by_setup.values():
+            worker.close()
+        self._by_setup.clear()
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make_room(self) -> None:
+        while len(self._by_setup) >= self.KEPT:
+            oldest = next(iter(self._by_setup))
+            self._by_setup.pop(oldest).close()
+
+
+def _free_memory() -> str:
+    import psutil
+
+    from labkit.units import format_bytes
+
+    memory: Mapping[str, Any] = psutil.virtual_memory()._asdict()
+    return f"perhaps out of memory: {format_bytes(memory['available'])} of {format_bytes(memory['total'])} are free now"

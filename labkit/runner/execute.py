@@ -1,0 +1,126 @@
+"""Run one job in this process: open the device, feed the kernel its steps, close, and say how it went.
+
+Workers call this, and so do tests on the virtual clock. It never raises for what the run does: a failure is an outcome.
+"""
+
+import gc
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from labkit.device import Device, Opening, open_device
+from labkit.errors import LabkitError
+from labkit.runner.job import Frame, Job, Outcome
+from labkit.schedule import Steps
+from labkit.units import seconds_to_ns
+
+
+class Controls:
+    """How a run is steered from outside: any thread may stop it, or turn its live knobs."""
+
+    def __init__(self) -> None:
+        self.stop_requested = False
+        self.new_knobs: Any = None
+        self.device: Device | None = None
+        self.steps: Steps | None = None
+
+    def stop(self) -> None:
+        """End after the step that is being submitted; what is in flight finishes."""
+        self.stop_requested = True
+
+    def cancel(self) -> None:
+        """End now; what has not started is dropped."""
+        self.stop_requested = True
+        if self.device is not None:
+            self.device.cancel()
+
+    def turn(self, knobs: Any) -> None:
+        """Use these knobs from the next step on."""
+        self.new_knobs = knobs
+
+    def take(self) -> Any:
+        """The knobs to use from now on, None where nobody turned any."""
+        knobs, self.new_knobs = self.new_knobs, None
+        return knobs
+
+    def frame(self) -> Frame | None:
+        """How far the run is; None before its first step."""
+        steps, device = self.steps, self.device
+        if steps is None or device is None:
+            return None
+        measured_ns = max(device.now() - steps.measure_from_ns, 0) if steps.measure_from_ns >= 0 else 0
+        shares = [0.0]
+        if steps.budget.steps is not None:
+            shares.append(steps.released / (steps.budget.warmup + steps.budget.steps))
+        if steps.budget.seconds is not None:
+            shares.append(measured_ns / seconds_to_ns(steps.budget.seconds))
+        return Frame(steps.released, measured_ns, min(max(shares), 1.0))
+
+
+def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcome:
+    """Run `job` on a workload that was prepared for it."""
+    controls = controls or Controls()
+    began = perf_counter()
+    try:
+        with _garbage_collected_first():
+            device = open_device(job.device, _opening(job))
+            workload.begin()
+            failure, detail, cancelled = _drive(job, workload, device, controls)
+    except LabkitError as error:
+        return Outcome("failed", str(error), None, perf_counter() - began)
+    trace = device.recorder.finish(device.now())
+    status = "failed" if failure else "cancelled" if cancelled else "ok"
+    reason = failure or ("stopped before its budget was spent" if cancelled else "")
+    notes = [*device.recorder.meta.get("warnings", []), *workload.notes()]
+    return Outcome(
+        status, reason, trace, perf_counter() - began, tuple(notes), dict(workload.costs), workload.results(), detail=detail
+    )
+
+
+def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple[str, str, bool]:
+    """Feed the kernel and close the device: (failure, its detail, whether the run was stopped)."""
+
+    def on_change(index: int, old: Any, new: Any) -> None:
+        for knob, (was, is_now) in old.differences(new).items():
+            device.recorder.mark(device.now(), index, knob, was, is_now)
+        for role, width in job.recipe.widths(new).items():
+            device.resize(role, width)
+
+    def stopped() -> bool:
+        return controls.stop_requested or device.failed
+
+    steps = Steps(job.knobs, job.budget, device.now, stopped, controls.take, on_change)
+    controls.steps, controls.device = steps, device
+    raised: BaseException | None = None
+    try:
+        job.recipe.kernel(device, workload, steps)
+    except Exception as error:  # whatever a user's kernel or workload raises becomes the run's failure
+        raised = error
+        device.cancel()
+    failures = device.close()
+    cause = failures[0].error if failures else raised
+    if cause is None:
+        return "", "", controls.stop_requested
+    where = f"op '{failures[0].name}': " if failures else ""
+    words = f"{where}{type(cause).__name__}: {cause}"
+    detail = "".join(traceback.format_exception(cause)[-6:])
+    cause.__traceback__ = None  # frames keep tensors alive, which matters after an out-of-memory
+    return words, detail, False
+
+
+def _opening(job: Job) -> Opening:
+    widths: Callable[[Any], dict[str, int]] = job.recipe.widths
+    return Opening(widths=widths(job.knobs), measured=job.measured, machine=job.machine, cap=job.cap)
+
+
+@contextmanager
+def _garbage_collected_first() -> Iterator[None]:
+    """Collect garbage before the run and freeze what is left, so that no collection walks the set-up during it."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -1,0 +1,76 @@
+"""A job is all that a worker needs to run a kernel once; an outcome is all that comes back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from labkit.device.cost_model import MeasuredCosts
+from labkit.device.machine import Machine
+from labkit.knobs import Knobs
+from labkit.schedule import Budget, Cost
+from labkit.trace import Trace
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to run, whatever the knobs: see `labkit.experiments.Experiment` for the meaning of each part."""
+
+    name: str
+    kernel: Callable[[Any, Any, Any], None]
+    prepare: Callable[[Any, str], Any]
+    widths: Callable[[Any], dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one recipe.
+
+    device    a resolved name: "cpu", "cuda:0", "simulated:h200"
+    measured  op times for a simulated device to use before its machine's figures
+    machine   a machine for a simulated device other than the one its name says
+    cap       rows that the trace keeps at most
+    """
+
+    recipe: Recipe
+    knobs: Knobs
+    device: str
+    budget: Budget
+    measured: MeasuredCosts | None = None
+    machine: Machine | None = None
+    cap: int = 1_000_000
+
+    @property
+    def set_up(self) -> str:
+        """Jobs of the same set-up can share a prepared workload."""
+        return f"{self.recipe.name} on {self.device.partition(':')[0]} with {sorted(self.knobs.cold().items())}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How far a run is: steps released, device time measured, and the share of its budget that is spent."""
+
+    step: int
+    measured_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended, and what it left.
+
+    costs    op name → the cost of its latest op
+    results  what the workload says of itself: the last loss, ...
+    failure  "" or the reason; the traceback's last lines are in `detail`
+    """
+
+    status: Literal["ok", "failed", "cancelled"]
+    failure: str
+    trace: Trace | None
+    wall_s: float
+    notes: tuple[str, ...] = ()
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+    monitor: Mapping[str, Any] = field(default_factory=dict)
+    detail: str = ""
+    trace_file: Path | None = None

@@ -1,0 +1,180 @@
+"""The worker process: `python -m labkit.runner.worker FD`. Runs jobs that arrive on a socket; keeps its set-ups warm.
+
+Isolation makes Stop, an out-of-memory and thread counts harmless to the caller. The worker ends with its parent: end of
+file on the socket, and on Linux a signal at the parent's death. Ctrl-C is the parent's to handle.
+
+Messages are pickled tuples. In: ("run", job bytes, trace path), ("knobs", model), ("stop",), ("cancel",), ("close",).
+Out: ("ready", pid), ("frame", Frame), ("done", Outcome without its trace, which lies at the path).
+"""
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+FRAME_PERIOD_S = 0.1
+_PR_SET_PDEATHSIG = 1
+SETUPS_KEPT = 2
+
+
+def main() -> None:
+    """Serve jobs until the socket closes."""
+    descriptor, parent, from_main_thread = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if from_main_thread:  # the signal follows the parent's thread, so only its main thread's death means the process's
+        _die_with_parent(parent)
+    link = Connection(os.dup(descriptor))
+    os.close(descriptor)
+    Server(link).serve()
+
+
+class Server:
+    """One connection: a thread reads what comes in, the main thread runs the jobs."""
+
+    def __init__(self, link: Connection):
+        self._link = link
+        self._send_lock = threading.Lock()
+        self._jobs: SimpleQueue[tuple[bytes, str] | None] = SimpleQueue()
+        self._controls: Any = None
+        self._stop_next = False
+        self._setups: dict[tuple[str, bytes], Any] = {}
+
+    def serve(self) -> None:
+        """Announce readiness, then run one job after another."""
+        from labkit.device.live import LiveDevice  # noqa: F401  (paid for before the first job arrives)
+
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._send(("ready", os.getpid()))
+        while (message := self._jobs.get()) is not None:
+            self._send(("done", self._run(*message)))
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._handle(self._link.recv())
+        except (EOFError, OSError):
+            os._exit(0)  # the parent is gone, or has closed the connection: nobody wants the rest
+
+    def _handle(self, message: tuple[Any, ...]) -> None:
+        kind = message[0]
+        if kind == "run":
+            self._stop_next = False
+            self._jobs.put((message[1], message[2]))
+        elif kind == "close":
+            self._jobs.put(None)
+        elif kind in ("stop", "cancel"):
+            self._stop_next = True
+            if self._controls is not None:
+                getattr(self._controls, kind)()
+        elif kind == "knobs" and self._controls is not None:
+            self._controls.turn(message[1])
+
+    def _run(self, job_bytes: bytes, trace_path: str) -> Any:
+        from labkit.runner.execute import Controls, execute
+        from labkit.runner.job import Outcome
+
+        try:
+            job = pickle.loads(job_bytes)
+            workload = self._set_up(job, job_bytes)
+        except Exception as error:  # a user's data, model or function: its failure is the run's outcome
+            return Outcome("failed", _words(error), None, 0.0, detail=traceback.format_exc(limit=-4))
+        self._controls = controls = Controls()
+        if self._stop_next:
+            controls.stop()
+        done = threading.Event()
+        frames = threading.Thread(target=self._send_frames, args=(controls, done), daemon=True)
+        frames.start()
+        monitor = _start_monitor(job)
+        try:
+            outcome = execute(job, workload, controls)
+        finally:
+            done.set()
+            frames.join()
+            self._controls = None
+        outcome = replace(outcome, monitor=monitor())
+        return self._written(outcome, Path(trace_path))
+
+    def _set_up(self, job: Any, job_bytes: bytes) -> Any:
+        """The workload for a job; the last few are kept, since building one costs seconds."""
+        import cloudpickle
+
+        key = (job.set_up, cloudpickle.dumps(job.recipe))
+        if key not in self._setups:
+            while len(self._setups) >= SETUPS_KEPT:
+                del self._setups[next(iter(self._setups))]
+            self._setups[key] = _prepared(job)
+        return self._setups[key]
+
+    def _written(self, outcome: Any, path: Path) -> Any:
+        from labkit.trace.parquet import write_parquet
+
+        if outcome.trace is None:
+            return outcome
+        try:
+            write_parquet(outcome.trace, path)
+        except OSError as error:
+            reason = f"the trace could not be written to {path}: {error.strerror or error}"
+            return replace(outcome, status="failed", failure=reason, trace=None)
+        return replace(outcome, trace=None, trace_file=path)
+
+    def _send_frames(self, controls: Any, done: threading.Event) -> None:
+        while not done.wait(FRAME_PERIOD_S):
+            frame = controls.frame()
+            if frame is not None:
+                self._send(("frame", frame))
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        with self._send_lock:
+            try:
+                self._link.send(message)
+            except OSError:
+                os._exit(0)  # the parent is gone
+
+
+def _prepared(job: Any) -> Any:
+    """The workload of a job, with torch held to one thread for each lane."""
+    import torch
+
+    torch.set_num_threads(1)
+    return job.recipe.prepare(job.knobs, job.device.partition(":")[0])
+
+
+def _start_monitor(job: Any) -> Any:
+    """Start the sensors for a measured run; the function returned stops them and gives their summary."""
+    if job.device.startswith("simulated"):
+        return dict
+    from labkit.monitor import start_monitor
+
+    sampler = start_monitor(job.device)
+
+    def finish() -> dict[str, Any]:
+        sampler.stop()
+        return sampler.summary()
+
+    return finish
+
+
+def _words(error: BaseException) -> str:
+    from labkit.errors import LabkitError
+
+    return str(error) if isinstance(error, LabkitError) else f"{type(error).__name__}: {error}"
+
+
+def _die_with_parent(parent: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the signal was armed
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Workloads: what is computed. Each stage is an op that knows its lane, its work and its cost."""

@@ -1,0 +1,60 @@
+"""What kernels ask of a workload. A workload is built for one device kind and one set of cold knobs; live knobs
+arrive with each step."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from labkit.schedule import Cost, Handle, Op, Step
+
+
+class TrainingWorkload(Protocol):
+    """The stages of a training step, each an `Op`. The host program calls them in the order given here, once a step."""
+
+    def begin(self) -> None:
+        """A new run starts: results and the order of the data begin anew, what was built is kept."""
+        ...
+
+    def load(self, step: Step, slot: int) -> Op:
+        """Make a batch on the host, in the host buffer of `slot`."""
+        ...
+
+    def copy(self, step: Step, slot: int) -> Op:
+        """Bring a loaded batch to the device, into the device buffer of `slot`."""
+        ...
+
+    def prepare(self, step: Step) -> Sequence[Op]:
+        """The preparation that this step's knobs place on the device: none to a few ops, each fed by the one before."""
+        ...
+
+    def forward(self, step: Step) -> Op:
+        """The loss of a prepared batch."""
+        ...
+
+    def backward(self, step: Step) -> Op:
+        """Gradients from the loss; the last reader of the batch."""
+        ...
+
+    def update(self, step: Step) -> Op:
+        """One optimizer step; completes the step's items."""
+        ...
+
+    def log(self, step: Step) -> Op:
+        """Bring the loss to the host."""
+        ...
+
+    def logged(self, step: Step, log: Handle) -> None:
+        """The host has waited for this step's log op."""
+        ...
+
+    @property
+    def costs(self) -> Mapping[str, Cost]:
+        """The cost of every op name handed out so far (the latest), for predictions from measured times."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Words for people about this run: images skipped, ..."""
+        ...
+
+    def results(self) -> dict[str, Any]:
+        """Plain results of the run: the last loss, ..."""
+        ...
