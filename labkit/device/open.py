@@ -3,17 +3,22 @@
 No silent substitution: asking for `cuda` where there is none is an error that names what there is.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from labkit.device.cost_model import MeasuredCosts
 from labkit.device.cpu import CpuDevice
 from labkit.device.device import Device
 from labkit.device.machine import Machine, load_machine, machine_names
 from labkit.device.simulated import SimulatedDevice
-from labkit.errors import NoSuchDevice
+from labkit.errors import MachineError, NoSuchDevice
 from labkit.trace import Recorder
+
+
+_DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/nvhost-ctrl", "/dev/nvgpu")
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,15 @@ def available_devices() -> list[Choice]:
     """Every device that may be named here, with the reason where one is not available."""
     count, reason = cuda_count()
     gpus = [Choice(f"cuda:{index}", f"GPU {index}", True) for index in range(count)]
-    simulated = [Choice(f"simulated:{name}", f"simulated {load_machine(name).label}", True) for name in machine_names()]
+    simulated = [_simulated(name) for name in machine_names()]
     return [*gpus, *([] if gpus else [Choice("cuda", "GPU", False, reason)]), Choice("cpu", "CPU threads", True), *simulated]
 
 
 @cache
 def cuda_count() -> tuple[int, str]:
-    """How many CUDA devices torch sees, and why there are none."""
+    """How many CUDA devices torch sees, and why there are none. Loads torch only where there is a driver."""
+    if sys.platform.startswith("linux") and not any(Path(node).exists() for node in _DRIVER_NODES):
+        return 0, "this machine has no GPU driver"
     try:
         import torch
     except ImportError as error:
@@ -101,11 +108,18 @@ def cuda_count() -> tuple[int, str]:
     return torch.cuda.device_count(), ""
 
 
+def _simulated(machine: str) -> Choice:
+    try:
+        return Choice(f"simulated:{machine}", f"simulated {load_machine(machine).label}", True)
+    except MachineError as error:
+        return Choice(f"simulated:{machine}", f"simulated {machine}", False, str(error))
+
+
 def _resolve_cuda(name: str, detail: str) -> str:
     count, reason = cuda_count()
     if not count:
         raise NoSuchDevice(f"there is no {name} here: {reason}; use cpu, or simulated:h200 for a prediction")
-    if detail and not detail.isdigit():
+    if detail and not detail.isdecimal():
         raise NoSuchDevice(f"{name!r} is not a device; allowed: cuda, cuda:0 to cuda:{count - 1}")
     if int(detail or 0) >= count:
         raise NoSuchDevice(f"there is no {name} here; there are cuda:0 to cuda:{count - 1}")

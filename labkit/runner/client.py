@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
@@ -56,6 +57,8 @@ class Worker:
         self._link = Connection(ours.detach())
         self._send_lock = threading.Lock()
         self._ready = False
+        self._inbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        threading.Thread(target=self._read, name="labkit-worker-reader", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -130,26 +133,40 @@ class Worker:
     def _wait_until_ready(self) -> None:
         deadline = monotonic() + START_TIMEOUT_S
         while not self._ready:
-            if not self.alive:
-                raise WorkerDied("the worker process ended while it started")
             if monotonic() > deadline:
                 self.kill()
                 raise WorkerDied(f"the worker process did not start within {START_TIMEOUT_S:.0f} s")
-            if self._link.poll(POLL_S):
-                self._ready = self._link.recv()[0] == "ready"
+            message = self._next()
+            self._ready = message is not None and message[0] == "ready"
 
     def _receive(self, on_frame: Callable[[Frame], None] | None, deadline: float | None) -> Outcome:
         while True:
-            if self._link.poll(POLL_S):
-                message: tuple[str, Any] = self._link.recv()
-                if message[0] == "done":
-                    return message[1]
-                if message[0] == "frame" and on_frame is not None:
-                    on_frame(message[1])
-            elif not self.alive:
-                raise WorkerDied("the worker process ended")
+            message = self._next()
+            if message is not None and message[0] == "done":
+                return message[1]
+            if message is not None and message[0] == "frame" and on_frame is not None:
+                on_frame(message[1])
             if deadline is not None and monotonic() > deadline:
                 raise TimeoutError
+
+    def _next(self) -> tuple[Any, ...] | None:
+        """The next message; None after a short while without one. Raises WorkerDied when there will be none."""
+        try:
+            message = self._inbox.get(timeout=POLL_S)
+        except Empty:
+            return None
+        if message is None:
+            self._inbox.put(None)
+            raise WorkerDied("the worker process ended")
+        return message
+
+    def _read(self) -> None:
+        """Runs in a thread, so that a Ctrl-C in the caller can never cut a message in two."""
+        try:
+            while True:
+                self._inbox.put(self._link.recv())
+        except (EOFError, OSError, ValueError):
+            self._inbox.put(None)
 
     def _with_trace(self, outcome: Outcome, interrupted: bool) -> Outcome:
         if interrupted and outcome.status == "ok":

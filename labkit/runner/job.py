@@ -59,7 +59,7 @@ class Frame:
 class Outcome:
     """How a job ended, and what it left.
 
-    costs    op name → the cost of its latest op
+    costs    op name → the mean cost of its ops
     results  what the workload says of itself: the last loss, ...
     failure  "" or the reason; the traceback's last lines are in `detail`
     """

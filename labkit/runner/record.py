@@ -31,6 +31,8 @@ class RunRecord:
     machine       figures with sources (simulated: the machine; otherwise this machine's calibration, None if never done)
     budget        steps, seconds, warmup
     metrics       what `labkit.metrics.Summary.as_dict()` gives; {} for a run that left no trace
+    costs         op name → the mean cost of its ops, for predictions from this run's op times
+    results       what the workload says of itself: the last loss, ...
     monitor       sensors' summaries, each with its reason where absent
     provenance    host, versions, time, git revision
     notes         words for people: knobs that cannot act here, oversubscription, skipped images
@@ -50,6 +52,8 @@ class RunRecord:
     metrics: dict[str, Any] = field(default_factory=dict)
     verdict: Verdict = Verdict("INVALID", ("nothing was measured",))
     machine: dict[str, Any] | None = None
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
     monitor: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

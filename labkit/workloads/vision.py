@@ -20,6 +20,7 @@ from labkit.schedule import HOST, Cost, Handle, Lane, Op, Step
 from labkit.workloads.buffers import Buffers
 from labkit.workloads.footprint import footprint
 from labkit.workloads.images import Crops, augment, crop_on_host, normalise
+from labkit.workloads.ledger import CostLedger
 from labkit.workloads.models import ResidualCNN
 
 WORKERS, H2D, COMPUTE, D2H = Lane("workers"), Lane("h2d"), Lane("compute"), Lane("d2h")
@@ -50,7 +51,6 @@ class VisionTraining:
         self._device = torch.device(f"cuda:{device_index}" if kind == "cuda" else "cpu" if self._real else "meta")
         self._model_name = knobs.model
         self.skipped: dict[str, str] = {}
-        self._costs: dict[str, Cost] = {}
         self._footprints: dict[tuple[str, int], Cost] = {}
         self._buffers = Buffers(self._device)
         self._pixels = photos.sizes_wh.astype(np.int64).prod(axis=1)
@@ -63,6 +63,7 @@ class VisionTraining:
     def begin(self) -> None:
         """A new run starts: the order of images from the beginning, no losses read. Weights are kept."""
         self._order = _epochs(len(self.photos), self._seed)
+        self._ledger = CostLedger()
         self._first_loss: float | None = None
         self._last_loss: float | None = None
         self._losses_read = 0
@@ -161,7 +162,7 @@ class VisionTraining:
 
     @property
     def costs(self) -> Mapping[str, Cost]:
-        return self._costs
+        return self._ledger.means()
 
     def notes(self) -> list[str]:
         notes = []
@@ -178,7 +179,7 @@ class VisionTraining:
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _op(self, name: str, lane: Lane, run: Any, cost: Cost, step: Step, items: int = 0, blocking: bool = False) -> Op:
-        self._costs[name] = cost
+        self._ledger.add(name, cost)
         return Op(name, lane, run, cost, step.index, items, blocking)
 
     def _form(self, stages: list[str], size: int) -> tuple[tuple[int, ...], torch.dtype]:

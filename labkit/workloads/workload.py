@@ -48,7 +48,7 @@ class TrainingWorkload(Protocol):
 
     @property
     def costs(self) -> Mapping[str, Cost]:
-        """The cost of every op name handed out so far (the latest), for predictions from measured times."""
+        """The mean cost of every op name handed out in this run, for predictions from measured times."""
         ...
 
     def notes(self) -> list[str]:
