@@ -1,6 +1,7 @@
 """How many cores this process may use: affinity and the container's quota, never the host's core count."""
 
 import os
+import sys
 from pathlib import Path
 
 CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
@@ -20,7 +21,7 @@ def quota_cores() -> float | None:
     try:
         quota, period = CGROUP_V2.read_text().split()[:2]
         return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
+    except (OSError, ValueError, ZeroDivisionError):
         pass
     try:
         quota_us = int((CGROUP_V1 / "cpu.cfs_quota_us").read_text())
@@ -35,3 +36,11 @@ def available_cores() -> int:
     quota = quota_cores()
     cores = affinity_cores()
     return cores if quota is None else max(min(cores, int(quota)), 1)
+
+
+def share_torch_cores(cores: int) -> None:
+    """Let torch use this many cores for what the calling thread computes; nothing where torch is not loaded."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.get_num_threads()  # a thread that has not asked yet would later take what another thread has set last
+        torch.set_num_threads(cores)

@@ -5,9 +5,7 @@ cores: torch's OpenMP threads are set per lane thread, because a pool the size o
 makes all of them slow.
 """
 
-import sys
-
-from labkit.device.cores import available_cores
+from labkit.device.cores import available_cores, share_torch_cores
 from labkit.device.live import LiveDevice
 from labkit.errors import NotEnoughThreads
 from labkit.schedule import Lane
@@ -71,6 +69,4 @@ class CpuDevice(LiveDevice):
                 warnings.append(warning)
 
     def _on_thread_start(self, lane: Lane) -> None:
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            torch.set_num_threads(self._shares.get(lane.role, 1))
+        share_torch_cores(self._shares.get(lane.role, 1))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock, Thread
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import Any
 
 from labkit.device.device import Failure, How, Kind
@@ -76,6 +76,10 @@ class LiveDevice:
         deps = [item for item in args if type(item) is Handle]
         deps += after
         entry = Entry(handle, op, args, deps, entered, entered)
+        if self._cancelled:
+            self._end_unrun(entry, _CANCELLED)
+            handle.seen = op.blocking or op.lane.role == "host"
+            return handle
         if op.lane.role == "host":
             self._run_on_host(entry)
             return handle
@@ -90,21 +94,17 @@ class LiveDevice:
         """Hold the host until one of `handles` is done, or until the clock reaches `until`."""
         if not handles and until is None:
             raise ContractError("wait([]) without a time would never return: give handles, or until=")
-        entered = perf_counter_ns() - self._epoch_ns
-        wait_id = self._next_id
-        self._next_id += 1
-        woke_by = self._hold(handles, until, spin=how == "spin")
-        done = [handle for handle in handles if handle.status is not _PENDING]
-        for handle in done:
-            handle.seen = True
-        if woke_by < 0 and done:
-            woke_by = done[0].id
-        left = perf_counter_ns() - self._epoch_ns
-        self.recorder.append(
-            (wait_id, KIND_WAIT, "wait", "host", 0, -1, 0, entered, left, entered, left, 0, 0, woke_by, _OK,
-             tuple([handle.id for handle in handles]))
-        )  # fmt: skip
-        return done
+        while True:
+            held_back = self._launch_ready()
+            awaited = [*handles, *held_back] if held_back else handles
+            entered = perf_counter_ns() - self._epoch_ns
+            woke_by = self._hold(awaited, until, spin=how == "spin")
+            done = [handle for handle in handles if handle.status is not _PENDING]
+            for handle in done:
+                handle.seen = True
+            self._record_wait(entered, woke_by, awaited)
+            if done or woke_by < 0:
+                return done
 
     # ---- the runner's -------------------------------------------------------------------------------------
 
@@ -149,9 +149,13 @@ class LiveDevice:
     def _open_lane(self, lane: Lane) -> "ThreadLane":
         return ThreadLane(self, lane, self._widths.get(lane.role, 1))
 
-    def _launch_ready(self) -> frozenset[int]:
-        """Enqueue what only the host may enqueue; the ids of the ops that the rest still waits for."""
-        return frozenset()
+    def _launch_ready(self) -> Sequence[Handle]:
+        """Enqueue what only the host may enqueue; the handles that the rest is still held back by."""
+        return ()
+
+    def _poll(self) -> None:
+        """Called over and over while the host spins; lets the other threads run, or spinning would starve them."""
+        sleep(0)
 
     def _on_thread_start(self, lane: Lane) -> None:
         """Called in each new lane thread before its first op."""
@@ -162,37 +166,36 @@ class LiveDevice:
         threads = self._lanes[lane] = self._open_lane(lane)
         return threads
 
-    def _hold(self, handles: Sequence[Handle], until: int | None, spin: bool) -> int:
-        """Hold the host as `wait` does; the id of the op that ended the wait, -1 if none did."""
-        ids = frozenset([handle.id for handle in handles])
-        while True:
-            also = self._launch_ready()
-            gate = Lock()
-            gate.acquire()
-            with self._lock:
-                if self._cancelled or any(handle.status is not _PENDING for handle in handles):
-                    return -1
-                self._watched, self._host_gate, self._woken_by = ids | also, gate, -1
-            left_ns = None if until is None else until - (perf_counter_ns() - self._epoch_ns)
-            released = self._acquire(gate, left_ns, spin)
-            with self._lock:
-                self._watched, self._host_gate = frozenset(), None
-                woken_by = self._woken_by
-            if not released or self._cancelled:
+    def _hold(self, awaited: Sequence[Handle], until: int | None, spin: bool) -> int:
+        """Hold the host until one of `awaited` is done; its id, or -1 if the time came or the run was cancelled."""
+        gate = Lock()
+        gate.acquire()
+        with self._lock:
+            if self._cancelled:
                 return -1
-            if woken_by in ids:
-                return woken_by
+            for handle in awaited:
+                if handle.status is not _PENDING:
+                    return handle.id
+            self._watched, self._host_gate = frozenset([handle.id for handle in awaited]), gate
+            self._woken_by = -1
+        left_ns = None if until is None else until - (perf_counter_ns() - self._epoch_ns)
+        self._acquire(gate, left_ns, spin)
+        with self._lock:
+            self._watched, self._host_gate = frozenset(), None
+            return self._woken_by
 
-    def _acquire(self, gate: Any, left_ns: int | None, spin: bool) -> bool:
+    def _acquire(self, gate: Any, left_ns: int | None, spin: bool) -> None:
+        """Acquire `gate`, or give up after `left_ns`."""
         if spin:
             deadline = None if left_ns is None else perf_counter_ns() + left_ns
             while not gate.acquire(blocking=False):
+                self._poll()
                 if deadline is not None and perf_counter_ns() >= deadline:
-                    return False
-            return True
-        if left_ns is None:
-            return gate.acquire()
-        return gate.acquire(timeout=left_ns / NS_PER_S) if left_ns > 0 else gate.acquire(blocking=False)
+                    return
+        elif left_ns is None:
+            gate.acquire()
+        elif left_ns > 0:
+            gate.acquire(timeout=left_ns / NS_PER_S)
 
     def _wait_until_done(self, handle: Handle) -> None:
         while handle.status is _PENDING and not self._cancelled:
@@ -232,11 +235,24 @@ class LiveDevice:
                 value = op.run(*values)
                 status = _OK
             except BaseException as raised:  # a thread has nobody to raise to: the handle carries it
-                status, error = _FAILED, raised.with_traceback(None)
+                status, error = _FAILED, without_frames(raised)
             end = max(perf_counter_ns() - self._epoch_ns, start + 1)
         queued = end if lane == "host" and end > 0 else entry.queued_ns
         self._record(entry, lane, unit, queued, start, end, status)
         self._finish(handle, status, value, error, start, end)
+
+    def _end_unrun(self, entry: Entry, status: Status, error: BaseException | None = None) -> None:
+        """End an op that never ran: skipped or cancelled."""
+        self._record(entry, str(entry.op.lane), 0, entry.queued_ns, -1, -1, status)
+        self._finish(entry.handle, status, None, error, -1, -1)
+
+    def _record_wait(self, entered: int, woke_by: int, awaited: Sequence[Handle]) -> None:
+        left = perf_counter_ns() - self._epoch_ns
+        self.recorder.append(
+            (self._next_id, KIND_WAIT, "wait", "host", 0, -1, 0, entered, left, entered, left, 0, 0, woke_by, _OK,
+             tuple([handle.id for handle in awaited]))
+        )  # fmt: skip
+        self._next_id += 1
 
     def _record(self, entry: Entry, lane: str, unit: int, queued: int, start: int, end: int, status: Status) -> None:
         op, cost = entry.op, entry.op.cost
@@ -311,3 +327,15 @@ class ThreadLane:
             self._retired = [thread for thread in self._retired if thread.is_alive()]
             self._retired.append(self._threads.pop(unit))
         self._device.recorder.close_unit(name, unit, self._device.now())
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """The exception, and those it came from, without their frames, whose locals would keep tensors alive."""
+    links, seen = [error], set()
+    while links:
+        link = links.pop()
+        if id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = None
+            links += [before for before in (link.__cause__, link.__context__) if before is not None]
+    return error

@@ -4,6 +4,7 @@ One YAML file a machine, under `machines/` or in the user's configuration folder
 `labkit calibrate`). The figures feed the simulated device's cost model and the roofline.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ FIGURES: dict[str, str] = {
     "wake_ns": "from the end of an op to the host running again after a blocking wait",
     "dispatch_ns": "from an op being ready to its start on an idle thread lane",
     "corun_share": "speed that a core keeps while the others are busy",
+    "clock_ns": "reading the clock once",
+    "noise_share": "relative spread of a repeated fixed piece of work",
     "power_w": "board power limit",
     "price_usd_per_hour": "price of renting one",
 }
@@ -72,9 +75,8 @@ class Machine:
 
     def with_figures(self, source: str, **values: float) -> "Machine":
         """This machine with some figures changed, for what-if; their source becomes `source`."""
-        for name in values:
-            _check_name(self.name, name)
-        changed = {name: Figure(float(value), source) for name, value in values.items()}
+        where = f"machine '{self.name}'"
+        changed = {name: _figure(where, name, {"value": value, "source": source}) for name, value in values.items()}
         return replace(self, figures={**self.figures, **changed})
 
     def as_dict(self) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _figure(where: str, name: str, entry: Any) -> Figure:
     if not isinstance(entry, dict) or set(entry) != {"value", "source"} or not str(entry["source"]).strip():
         raise MachineError(f"{where}: figure '{name}' needs a value and a source, and nothing else")
     value = entry["value"]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
         raise MachineError(f"{where}: figure '{name}' has the value {value!r}; a finite number of 0 or more is allowed")
     return Figure(float(value), str(entry["source"]))
 

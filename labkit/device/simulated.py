@@ -21,6 +21,8 @@ from labkit.trace import KIND_OP, KIND_WAIT, Recorder
 _OK, _FAILED, _SKIPPED, _CANCELLED = Status.OK, Status.FAILED, Status.SKIPPED, Status.CANCELLED
 _OPPOSITE = {"h2d": "d2h", "d2h": "h2d"}
 
+PRICES_KEPT = 4096
+
 
 class SimulatedDevice:
     """Predicts how a kernel runs on `machine`.
@@ -45,13 +47,13 @@ class SimulatedDevice:
         self._model = CostModel(machine, measured)
         self._widths = dict(widths or {})
         self._units: dict[Lane, list[int]] = {}
+        self._retired: dict[tuple[Lane, int], int] = {}
         self._costs: dict[tuple[str, str, Any], tuple[int, int, int]] = {}
         self._cores: list[int] = []
         self._core_roles = {"workers", "host"} | ({"compute", "h2d", "d2h"} if machine.kind == "cpu" else set())
         self._now = 0
         self._next_id = 0
         self._unread: dict[int, Handle] = {}
-        self._failures = 0
         self._cancelled_at: int | None = None
         self._closed = False
         self.recorder.open_unit("host", 0, 0)
@@ -64,7 +66,7 @@ class SimulatedDevice:
     @property
     def failed(self) -> bool:
         """Whether an op has failed so far."""
-        return self._failures > 0
+        return any(self._started(handle) and handle.end_ns <= self._now for handle in self._unread.values())
 
     def label(self, lane: Lane) -> str:
         """`simulated H200: h2d`."""
@@ -72,6 +74,8 @@ class SimulatedDevice:
 
     def submit(self, op: Op, *args: Any, after: Iterable[Handle] = ()) -> Handle:
         """Place `op` on its lane's time line; its start and end are known at once."""
+        if self._closed:
+            raise DeviceError("the device is closed")
         entered = self._now
         lane = op.lane
         role = lane.role
@@ -81,6 +85,8 @@ class SimulatedDevice:
         key = (op.name, role, op.cost)
         costs = self._costs.get(key)
         if costs is None:
+            if len(self._costs) >= PRICES_KEPT:
+                self._costs.clear()
             costs = self._costs[key] = self._price(op.name, role, op.cost)
         host_ns, duration, dispatch = costs
         queued = ready = entered + host_ns
@@ -120,15 +126,14 @@ class SimulatedDevice:
             status = _FAILED
             handle.error = value
             self._unread[handle.id] = handle
-            self._failures += 1
         handle.status = status
         handle.start_ns = start
         handle.end_ns = end
         handle._value = value
         cost = op.cost
         self.recorder.append(
-            (handle.id, KIND_OP, op.name, str(lane), unit, op.step, op.items, entered, queued, start, end,
-             cost.flop, cost.bytes, -1, status, tuple(deps))
+            (handle.id, KIND_OP, op.name, str(lane), unit, op.step, op.items if status is _OK else 0,
+             entered, queued, start, end, cost.flop, cost.bytes, -1, status, tuple(deps))
         )  # fmt: skip
         if op.blocking and role != "host":
             self.wait([handle])
@@ -165,7 +170,7 @@ class SimulatedDevice:
         return done
 
     def resize(self, role: str, width: int) -> None:
-        """Give the lanes of a role this many units from now on."""
+        """Give the lanes of a role this many units from now on; a unit that went comes back when its last op has ended."""
         if width < 1:
             raise DeviceError(f"width {width} of lane '{role}' is not allowed: 1 or more")
         self._widths[role] = width
@@ -173,10 +178,13 @@ class SimulatedDevice:
             if lane.role != role:
                 continue
             for unit in range(len(units), width):
-                units.append(self._now)
-                self.recorder.open_unit(str(lane), unit, self._now)
+                opens = max(self._now, self._retired.pop((lane, unit), 0))
+                units.append(opens)
+                self.recorder.open_unit(str(lane), unit, opens)
             while len(units) > width:
-                self.recorder.close_unit(str(lane), len(units) - 1, max(units.pop(), self._now))
+                unit, ends = len(units) - 1, max(units.pop(), self._now)
+                self._retired[lane, unit] = ends
+                self.recorder.close_unit(str(lane), unit, ends)
         self._share_cores()
 
     def cancel(self) -> None:
@@ -192,12 +200,10 @@ class SimulatedDevice:
                 self._rewrite_cancelled(self._cancelled_at)
             ends = [row[10] for row in self.recorder.rows]
             self._now = max([self._now, *ends])
-        unread = [handle for handle in self._unread.values() if not handle.reported]
+        unread = [handle for handle in self._unread.values() if not handle.reported and self._started(handle)]
         return [Failure(handle.id, handle.name, handle.error) for handle in unread if handle.error is not None]
 
     def _open_lane(self, lane: Lane) -> list[int]:
-        if self._closed:
-            raise DeviceError("the device is closed")
         units = self._units[lane] = [0] * self._widths.get(lane.role, 1)
         if lane.role != "host":
             for unit in range(len(units)):
@@ -252,6 +258,9 @@ class SimulatedDevice:
         )  # fmt: skip
         return handle
 
+    def _started(self, handle: Handle) -> bool:
+        return self._cancelled_at is None or 0 <= handle.start_ns <= self._cancelled_at
+
     def _cut_off(self, handle: Handle) -> None:
         if self._cancelled_at is not None and handle.start_ns > self._cancelled_at:
             handle.status = _CANCELLED
@@ -263,7 +272,7 @@ class SimulatedDevice:
         rows = self.recorder.rows
         for place, row in enumerate(rows):
             if row[1] == KIND_OP and row[9] > at:
-                rows[place] = (*row[:9], -1, -1, 0, 0, -1, _CANCELLED, row[15])
+                rows[place] = (*row[:6], 0, *row[7:9], -1, -1, 0, 0, -1, _CANCELLED, row[15])
 
 
 def _end_of(handle: Handle) -> int:

@@ -1,5 +1,7 @@
 """A job is all that a worker needs to run a kernel once; an outcome is all that comes back."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +46,20 @@ class Job:
     def set_up(self) -> str:
         """Jobs of the same set-up can share a prepared workload."""
         return f"{self.recipe.name} on {self.device.partition(':')[0]} with {sorted(self.knobs.cold().items())}"
+
+
+    @property
+    def key(self) -> str:
+        """Names what is measured: the same experiment, knobs, device, machine and budget give the same key."""
+        what = {
+            "experiment": self.recipe.name,
+            "knobs": self.knobs.model_dump(),
+            "device": self.device,
+            "machine": self.machine.as_dict() if self.machine else None,
+            "measured": self.measured.source if self.measured else None,
+            "budget": [self.budget.steps, self.budget.seconds, self.budget.warmup],
+        }
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

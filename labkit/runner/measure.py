@@ -23,6 +23,7 @@ def record_of(job: Job, outcome: Outcome, *, run_id: str, started: datetime, not
     measured = not job.device.startswith("simulated")
     return RunRecord(
         id=run_id,
+        key=job.key,
         experiment=job.recipe.name,
         status=status,
         reason=reason,

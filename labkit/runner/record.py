@@ -25,6 +25,7 @@ class RunRecord:
     """One run.
 
     id            unique, sortable by time: "20261130-231502-pipeline-3f2a"
+    key           names what was measured: the same experiment, knobs, device, machine and budget give the same key
     status        ok, failed or cancelled; `reason` says why when not ok
     knobs         the values at the start; toggles during the run are marks in the trace
     device        "cpu", "cuda:0", "simulated:h200"; `device_label` for people; `measured` False for a prediction
@@ -49,6 +50,7 @@ class RunRecord:
     budget: dict[str, Any]
     started_at: str
     wall_s: float
+    key: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
     verdict: Verdict = Verdict("INVALID", ("nothing was measured",))
     machine: dict[str, Any] | None = None

@@ -1,0 +1,1 @@
+"""The command line: one file a command, each a thin wrapper around one call of the lab."""

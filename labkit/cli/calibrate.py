@@ -1,0 +1,24 @@
+"""`labkit calibrate`: measure this machine and write its YAML, so that `simulated:this` predicts it."""
+
+from labkit import lab
+from labkit.cli.flags import add_json, parser
+from labkit.cli.main import OK
+from labkit.cli.words import print_json, say
+from labkit.device.machine import FIGURES, this_machine_path
+from labkit.units import significant
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 once the file is written."""
+    flags = parser("calibrate", "Measure this machine: cores, decoding, memory, copies, arithmetic, launches, wake-ups.")
+    add_json(flags)
+    given = flags.parse_args(arguments)
+    machine = lab.calibrate(lambda words: say(f"measuring {words} …"))
+    if given.json:
+        print_json({**machine.as_dict(), "path": str(this_machine_path())})
+        return OK
+    print(f"{machine.label}")
+    for name, figure in machine.figures.items():
+        print(f"  {name:<28} {significant(figure.value):>12}   {FIGURES[name]}")
+    print(f"wrote {this_machine_path()}")
+    return OK

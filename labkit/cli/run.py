@@ -1,0 +1,46 @@
+"""`labkit run EXPERIMENT`: run it once, save the record, print the metrics."""
+
+from labkit import lab
+from labkit.cli.flags import add_json, add_out, add_running, knob_values, parse_with_experiment, parser
+from labkit.cli.main import FAILED, INTERRUPTED, OK
+from labkit.cli.words import print_json, run_bar, run_json, say, say_notes
+from labkit.store import load_run
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 for a run that succeeded, 1 for one that failed, 130 for one that was interrupted."""
+    flags = parser("run", "Run an experiment once and save its record.")
+    add_running(flags)
+    add_out(flags)
+    add_json(flags)
+    flags.add_argument("--costs", metavar="RUN", help="simulated devices: take op times from this measured run")
+    given = parse_with_experiment(flags, arguments)
+    costs = None
+    if given.costs is not None:
+        stored = load_run(given.costs, given.out)
+        costs = lab.Run(stored.record, stored.trace, stored.path)
+    with run_bar(f"{given.experiment} on {given.device}") as on_frame:
+        run = lab.run(
+            given.experiment, device=given.device, seconds=given.seconds, steps=given.steps, warmup=given.warmup,
+            out=given.out, costs=costs, on_frame=on_frame, **knob_values(given),
+        )  # fmt: skip
+    if given.json:
+        print_json(run_json(run))
+    else:
+        print_run(run)
+    if run.record.status != "ok":
+        say(f"labkit run: {run.record.status}: {run.record.reason}")
+    return {"ok": OK, "failed": FAILED, "cancelled": INTERRUPTED}[run.record.status]
+
+
+def print_run(run: lab.Run) -> None:
+    """The metrics as a table on stdout, notes on stderr."""
+    from labkit.report.table import as_text, side_by_side_table
+
+    say_notes(run)
+    if run.record.status == "ok" and run.summary is not None:
+        print(as_text(side_by_side_table([run.shown(run.record.experiment)])))
+        print(f"\n{run.summary.bottleneck}")
+        print(f"{run.record.verdict.grade}: {'; '.join(run.record.verdict.reasons)}")
+    if run.path is not None:
+        print(f"saved in {run.path}")

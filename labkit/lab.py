@@ -1,0 +1,279 @@
+"""The lab: an experiment by name, from Python, in one call. The command line and the notebooks call these functions too.
+
+    run = labkit.run("pipeline", prefetch=4, device="cpu", seconds=10)
+    both = labkit.compare("pipeline", a={"prefetch": 0}, b={"prefetch": 4})
+    guess = labkit.predict("pipeline", machine="h200", prefetch=4)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from labkit.device import resolve_device
+from labkit.device.cost_model import MeasuredCosts
+from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
+from labkit.errors import ExperimentError, StoreError
+from labkit.experiments import Experiment, experiment
+from labkit.figures.shown import Shown
+from labkit.knobs import Knobs
+from labkit.knobs.grid import grid
+from labkit.metrics.measured_costs import measured_costs
+from labkit.metrics.summary import Summary
+from labkit.runner.client import Workers
+from labkit.runner.compare import Comparison, Side, compare_sides, interleave
+from labkit.runner.job import Frame, Job, Recipe
+from labkit.runner.measure import record_of
+from labkit.runner.record import RunRecord
+from labkit.runner.sweep import sweep as run_sweep
+from labkit.schedule import Budget, Cost
+from labkit.store import BrokenRun, list_runs, new_run_id, save_run
+from labkit.trace import Trace
+
+OnFrame = Callable[[Frame], None]
+DEFAULT_SECONDS = 10.0
+DEFAULT_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its record, its trace, and the folder it was saved in (None where it was not)."""
+
+    record: RunRecord
+    trace: Trace | None
+    path: Path | None = None
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """The metrics as objects; None for a run that left none."""
+        return Summary.from_dict(self.record.metrics) if self.record.metrics else None
+
+    def checked(self) -> "Run":
+        """This run. Raises ExperimentError where it did not succeed, so that a notebook stops there."""
+        if self.record.status != "ok":
+            raise ExperimentError(f"run {self.record.id} {self.record.status}: {self.record.reason}")
+        return self
+
+    def shown(self, label: str) -> Shown:
+        """This run as figures and reports take it. Raises ExperimentError where there is nothing to show."""
+        summary = self.checked().summary
+        if summary is None:
+            raise ExperimentError(f"run {self.record.id} left no metrics to show")
+        return Shown(label, self.record.device_label, self.record.measured, summary, self.trace)
+
+    def costs(self) -> MeasuredCosts:
+        """The op times of this run, for a prediction of other settings."""
+        if self.trace is None:
+            raise ExperimentError(f"run {self.record.id} has no trace to take op times from")
+        reference = {name: Cost(**cost) for name, cost in self.record.costs.items()}
+        return measured_costs(
+            self.trace, warmup_steps=self.record.budget["warmup"], source=self.record.id, costs=reference
+        )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A and B, measured in turns: each as a run, and how they compare."""
+
+    a: Run
+    b: Run
+    comparison: Comparison
+
+
+def run(
+    name: str,
+    *,
+    device: str = "auto",
+    seconds: float | None = None,
+    steps: int | None = None,
+    warmup: int = Budget.warmup,
+    out: str | Path | None = None,
+    costs: Run | None = None,
+    machine: Machine | None = None,
+    workers: Workers | None = None,
+    on_frame: OnFrame | None = None,
+    **knobs: Any,
+) -> Run:
+    """Run one experiment and return its record and trace; a failure is a record too.
+
+    device        "auto", "cpu", "cuda", "cuda:1", "simulated:h200", ...
+    seconds, steps  how long after `warmup` steps, whichever ends first; 10 seconds where neither is given
+    out           the runs folder to save it in; None keeps it in memory
+    costs         for a simulated device: a measured run whose op times go before the machine's figures
+    machine       for a simulated device: a changed machine
+    workers       warm workers to use again; None starts one for this run
+    knobs         the experiment's knobs by name
+
+    Raises KnobError, NoSuchDevice, ExperimentError, MachineError before anything runs; StoreError where it cannot be saved.
+    """
+    catalogued = experiment(name)
+    values = catalogued.knobs.parse(knobs)
+    budget = Budget(steps, DEFAULT_SECONDS if seconds is None and steps is None else seconds, warmup)
+    job = _job(catalogued, values, device, budget, costs, machine)
+    writable(out)
+    with _borrowed(workers) as pool:
+        return _run_job(job, pool, out, on_frame, inert_notes(catalogued.knobs, knobs, job.device))
+
+
+def predict(name: str, *, on: str = "h200", costs: Run | None = None, steps: int = 200, **knobs: Any) -> Run:
+    """What a machine would do: the same kernel on the simulated device. `on` is a machine's name, "this" for the calibrated one."""
+    return run(name, device=f"simulated:{on}", costs=costs, steps=steps, **knobs)
+
+
+def compare(
+    name: str,
+    *,
+    a: Mapping[str, Any],
+    b: Mapping[str, Any],
+    device: str = "auto",
+    seconds: float | None = None,
+    steps: int | None = None,
+    rounds: int = DEFAULT_ROUNDS,
+    warmup: int = Budget.warmup,
+    out: str | Path | None = None,
+    workers: Workers | None = None,
+    on_frame: Callable[[int, str, Frame], None] | None = None,
+) -> Compared:
+    """Measure two settings in turns (A B, B A, …) and say how they compare, with an interval.
+
+    a, b            knob values of each side, over the defaults
+    seconds, steps  how long each side runs in one round; 2 seconds where neither is given
+    rounds          how often each side runs, 2 or more
+    on_frame        told (round, side, frame)
+    """
+    if not 2 <= rounds <= 1000:
+        raise ExperimentError(f"rounds={rounds} is out of range: 2 to 1000 are allowed (an interval needs two)")
+    catalogued = experiment(name)
+    budget = Budget(steps, 2.0 if seconds is None and steps is None else seconds, warmup)
+    jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in (a, b)]
+    writable(out)
+    started = datetime.now().astimezone()
+    with _borrowed(workers) as pool:
+        outcomes = interleave(jobs, rounds, pool, on_frame)
+    sides = [Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True)]
+    notes = [inert_notes(catalogued.knobs, side, job.device) for side, job in zip((a, b), jobs, strict=True)]
+    runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=True)]
+    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]))
+
+
+def sweep(
+    name: str,
+    axes: Mapping[str, Iterable[Any]],
+    *,
+    device: str = "auto",
+    seconds: float | None = None,
+    steps: int | None = None,
+    warmup: int = Budget.warmup,
+    out: str | Path = "runs",
+    on_run: Callable[[int, int, Run], None] | None = None,
+    **knobs: Any,
+) -> tuple[list[Run], int]:
+    """Run every combination of the axes; (the new runs, how many were there already).
+
+    A combination whose successful record lies in `out` is skipped, so a second start goes on where the first ended.
+    """
+    catalogued = experiment(name)
+    budget = Budget(steps, 5.0 if seconds is None and steps is None else seconds, warmup)
+    points = grid(catalogued.knobs.parse(knobs), axes)
+    jobs = [_job(catalogued, point, device, budget, None, None) for point in points]
+    writable(out)
+    done = _keys_done(Path(out)) & {job.key for job in jobs}
+    made: list[Run] = []
+    with Workers() as workers:
+        for job, outcome in run_sweep(jobs, done, workers):
+            started = datetime.now().astimezone()
+            notes = inert_notes(catalogued.knobs, {*knobs, *axes}, job.device)
+            record = record_of(job, outcome, run_id=new_run_id(name, started), started=started, notes=notes)
+            made.append(Run(record, outcome.trace, save_run(out, record, outcome.trace)))
+            if on_run is not None:
+                on_run(len(made), len(jobs) - len(done), made[-1])
+            if record.status == "cancelled":
+                break
+    return made, len(done)
+
+
+def calibrate(progress: Callable[[str], None] | None = None) -> Machine:
+    """Measure this machine and write its figures, so that `simulated:this` predicts it."""
+    from labkit.runner.calibrate import calibrate as measure_machine
+
+    calibration = measure_machine(progress)
+    try:
+        write_machine(calibration.machine, this_machine_path())
+    except OSError as error:
+        raise StoreError(f"cannot write {this_machine_path()}: {error.strerror}; set LABKIT_HOME to a folder of yours") from error
+    return calibration.machine
+
+
+def inert_notes(knobs: type[Knobs], chosen: Iterable[str], device: str) -> tuple[str, ...]:
+    """For each chosen knob that cannot act on this device: why."""
+    kind = device.partition(":")[0]
+    if kind == "simulated":
+        kind = load_machine(device.partition(":")[2]).kind
+    reasons = {name: knobs.inert_reason(name, kind) for name in chosen}
+    return tuple(f"{name}: {reason}" for name, reason in reasons.items() if reason)
+
+
+def recipe_of(catalogued: Experiment) -> Recipe:
+    """What the runner needs of an experiment."""
+    return Recipe(catalogued.name, catalogued.kernel, catalogued.prepare, catalogued.widths)
+
+
+def writable(out: str | Path | None) -> None:
+    """Make the runs folder before anything is measured. Raises StoreError where it cannot be written to."""
+    if out is None:
+        return
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".tmp-probe-{id(folder)}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot write to the runs folder {folder}: {error.strerror or error}; name another with out") from error
+
+
+def _job(
+    catalogued: Experiment, knobs: Knobs, device: str, budget: Budget, costs: Run | None, machine: Machine | None
+) -> Job:
+    resolved = resolve_device(f"simulated:{machine.name}" if machine is not None and device == "auto" else device)
+    if not resolved.startswith("simulated") and (costs is not None or machine is not None):
+        raise ExperimentError(f"costs and machine are for a simulated device; {resolved} measures")
+    measured = costs.costs() if costs is not None else None
+    return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine)
+
+
+def _run_job(job: Job, workers: Workers, out: str | Path | None, on_frame: OnFrame | None, notes: tuple[str, ...]) -> Run:
+    started = datetime.now().astimezone()
+    outcome = workers.run(job, on_frame)
+    record = record_of(job, outcome, run_id=new_run_id(job.recipe.name, started), started=started, notes=notes)
+    path = None if out is None else save_run(out, record, outcome.trace)
+    return Run(record, outcome.trace, path)
+
+
+def _side_run(side: Side, started: datetime, out: str | Path | None, notes: tuple[str, ...]) -> Run:
+    run_id = f"{new_run_id(side.job.recipe.name, started)}-{side.label.lower()}"
+    record = side.record(run_id, started, notes)
+    trace = side.typical_trace
+    return Run(record, trace, None if out is None else save_run(out, record, trace))
+
+
+def _keys_done(out: Path) -> set[str]:
+    stored = (run.record for run in list_runs(out) if not isinstance(run, BrokenRun))
+    return {record.key for record in stored if record.status == "ok"}
+
+
+class _borrowed:
+    """Workers for the time of a `with`: the caller's, left open, or new ones, closed."""
+
+    def __init__(self, workers: Workers | None):
+        self._own = workers is None
+        self._workers = workers or Workers()
+
+    def __enter__(self) -> Workers:
+        return self._workers
+
+    def __exit__(self, *_: object) -> None:
+        if self._own:
+            self._workers.close()

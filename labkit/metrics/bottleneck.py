@@ -1,0 +1,70 @@
+"""The bottleneck in one sentence: what holds the run back, for somebody who has not read the numbers yet."""
+
+from collections.abc import Mapping
+
+from labkit.metrics.bound import busiest_lane
+from labkit.metrics.cause import Cause
+from labkit.metrics.metric import Metric
+from labkit.metrics.overlap import role_of
+from labkit.metrics.stalls import LaneAccount, in_words, waits_by_cause
+from labkit.metrics.unit_slices import HOST
+from labkit.units import format_percent
+
+SATURATED = 0.7
+APART = 0.1
+
+_WHAT = {
+    "workers": "loading",
+    "h2d": "copying to the device",
+    "d2h": "copying to the host",
+    "disk": "reading from disk",
+    "net": "the network",
+}
+_PROGRAM = "the host program"
+
+
+def bottleneck(
+    accounts: tuple[LaneAccount, ...], utilization: Mapping[str, Metric], overlapped: Metric, start_ns: int, end_ns: int
+) -> str:
+    """What holds the run back between two instants. The same numbers always give the same sentence.
+
+    A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; lanes that are busy
+    together for less than 10 % of their time do not overlap.
+    """
+    lane = busiest_lane(utilization)
+    host = utilization[HOST].value or 0.0 if HOST in utilization else 0.0
+    if lane is None:
+        return f"{_PROGRAM} is the bottleneck: nothing else ran." if host >= SATURATED else "nothing ran."
+    share = utilization[lane].value or 0.0
+    if host >= SATURATED and host > share:
+        return f"{_PROGRAM} is the bottleneck: busy {format_percent(host)} of the time; {lane} waits for it."
+    causes = waits_by_cause(accounts, start_ns, end_ns)
+    apart = overlapped.value is not None and overlapped.n > 1 and overlapped.value < APART
+    if apart and share < 1 - APART:
+        return f"nothing overlaps: each lane waits for the one before it (busiest: {lane}, {format_percent(share)})."
+    if share >= SATURATED:
+        return _saturated(lane, share, causes)
+    return f"no lane is saturated: {lane}, the busiest, is busy {format_percent(share)} of the time{_mostly(causes[lane])}."
+
+
+def _saturated(lane: str, share: float, causes: Mapping[str, Mapping[Cause, float]]) -> str:
+    others = [other for other in causes if other not in (lane, HOST)]
+    busy = f"{_WHAT.get(role_of(lane), lane)} is the bottleneck: busy {format_percent(share)} of the time"
+    if role_of(lane) == "compute" or "compute" not in causes:
+        waiting = "the workers wait for it" if "workers" in others else "the other lanes wait for it"
+        return f"{busy}; {waiting}." if others else f"{busy}."
+    behind: dict[str, float] = {}
+    for cause, part in causes["compute"].items():
+        if cause.behind_lane == lane:
+            behind[cause.behind] = behind.get(cause.behind, 0.0) + part
+    if not behind:
+        return f"{busy}."
+    op = max(behind, key=lambda name: (behind[name], name))
+    return f"{_WHAT.get(role_of(lane), lane)} is the bottleneck: compute waited {format_percent(behind[op])} of the time for '{op}'."
+
+
+def _mostly(causes: Mapping[Cause, float]) -> str:
+    """The largest cause of waiting."""
+    for words, share in in_words(causes).items():
+        return f"; otherwise mostly {words} ({format_percent(share)})"
+    return ""

@@ -1,0 +1,58 @@
+"""A reading, and what a sensor is. Absent is never zero: what cannot be read is None with the reason.
+
+The sampler reads sensors in a thread of its own while a run lasts; their summaries go into the run record.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value read from a sensor.
+
+    name    "process_cpu_share", "gpu_power_w", ...
+    value   None where it could not be read; `reason` then says why
+    unit    of the value: "share", "bytes", "W", ...
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.value is None or math.isfinite(self.value):
+            return
+        object.__setattr__(self, "reason", f"the sensor gave {self.value}, which is not a finite number")
+        object.__setattr__(self, "value", None)
+
+
+class Sensor(Protocol):
+    """Something that gives a few readings at a time, always under the same names."""
+
+    name: str
+
+    def read(self) -> list[Reading]:
+        """The readings now; what cannot be read is absent. Called from one thread at a time."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the sensor holds. May be called again."""
+        ...
+
+
+def open_sensors(device: str, pid: int | None = None) -> list[Sensor]:
+    """The sensors for a run on `device` ("cpu", "cuda:0", "simulated:h200"): the host, and the GPU of a cuda run.
+
+    pid  the process whose tree is watched, this one where not given
+    """
+    from labkit.monitor.host import HostSensor
+    from labkit.monitor.nvml import NvmlSensor, cuda_uuid
+
+    kind, _, index = device.partition(":")
+    if kind != "cuda":
+        return [HostSensor(pid)]
+    uuid, reason = cuda_uuid(int(index or 0))
+    return [HostSensor(pid), NvmlSensor(uuid, absent=reason)]

@@ -1,0 +1,134 @@
+"""Comparison of two settings: rounds in turns (A B, B A, …), the ratio of each round, and an interval over the rounds.
+
+Two runs one after the other compare the machine's moods; rounds in turns compare the settings. Drift that both sides of
+a round share cancels in that round's ratio.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from labkit.metrics.compare import Ratio, ratio_interval, sentence
+from labkit.metrics.metric import Metric
+from labkit.metrics.pool import pool
+from labkit.metrics.summary import Summary, summarize
+from labkit.runner.client import Workers
+from labkit.runner.job import Frame, Job, Outcome
+from labkit.runner.measure import record_of
+from labkit.runner.record import RunRecord, Verdict
+from labkit.trace import Trace
+
+MIN_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: its job, and how each round of it ended."""
+
+    label: str
+    job: Job
+    outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def traces(self) -> tuple[Trace, ...]:
+        """The traces of the rounds that succeeded."""
+        return tuple(out.trace for out in self.outcomes if out.status == "ok" and out.trace is not None)
+
+    @cached_property
+    def rounds(self) -> tuple[Summary, ...]:
+        """The summary of each successful round."""
+        return tuple(summarize(trace, warmup_steps=self.job.budget.warmup) for trace in self.traces)
+
+    @property
+    def typical_trace(self) -> Trace | None:
+        """The trace of the round with the median throughput: what a figure of this side shows."""
+        pairs = [(summary.throughput.value or 0.0, at) for at, summary in enumerate(self.rounds)]
+        return self.traces[sorted(pairs)[len(pairs) // 2][1]] if pairs else None
+
+    @property
+    def failed(self) -> Outcome | None:
+        """The first round that did not succeed."""
+        return next((outcome for outcome in self.outcomes if outcome.status != "ok"), None)
+
+    def record(self, run_id: str, started: datetime, notes: tuple[str, ...]) -> RunRecord:
+        """The record of this side: metrics pooled over its rounds, the first failure where there was one."""
+        outcome = self.failed or self.outcomes[-1]
+        record = record_of(self.job, outcome, run_id=run_id, started=started, notes=notes)
+        wall_s = round(sum(out.wall_s for out in self.outcomes), 3)
+        if self.failed is not None or not self.traces:
+            return replace(record, wall_s=wall_s)
+        pooled = pool(self.traces, warmup_steps=self.job.budget.warmup)
+        reason = f"{len(self.traces)} rounds in turns with the other side, percentiles over all of them"
+        verdict = Verdict(record.verdict.grade, (*record.verdict.reasons, reason))
+        return replace(record, wall_s=wall_s, metrics=pooled.as_dict(), verdict=verdict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How B compares with A: for each metric the ratio B ÷ A over the rounds, and the headline in words."""
+
+    ratios: dict[str, Ratio]
+    sentence: str
+    rounds: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        ratios = {name: asdict(ratio) for name, ratio in self.ratios.items()}
+        return {"ratios": ratios, "sentence": self.sentence, "rounds": self.rounds}
+
+
+def interleave(
+    jobs: Sequence[Job], rounds: int, workers: Workers, on_frame: Callable[[int, str, Frame], None] | None = None
+) -> list[list[Outcome]]:
+    """Run each job once a round, in turns that alternate their order; the outcomes by job. Ends at the first failure."""
+    outcomes: list[list[Outcome]] = [[] for _ in jobs]
+    for index in range(rounds):
+        order = range(len(jobs)) if index % 2 == 0 else reversed(range(len(jobs)))
+        for place in order:
+            outcome = workers.run(jobs[place], _tell(on_frame, index, "AB"[place] if len(jobs) == 2 else str(place)))
+            outcomes[place].append(outcome)
+            if outcome.status != "ok":
+                return [done or [outcome] for done in outcomes]
+    return outcomes
+
+
+def compare_sides(a: Side, b: Side) -> Comparison:
+    """The ratios B ÷ A of throughput and the step interval, round by round."""
+    ratios: dict[str, Ratio] = {}
+    pairs = list(zip(a.rounds, b.rounds, strict=False))
+    for name, read in _READERS.items():
+        values = [(read(one).value, read(two).value) for one, two in pairs]
+        known = [(one, two) for one, two in values if one and two]
+        if len(known) >= 2:
+            ratios[name] = ratio_interval([one for one, _ in known], [two for _, two in known])
+    failed = a.failed or b.failed
+    if failed is not None:
+        words = f"no comparison: a side {failed.status}: {failed.failure}"
+    elif "throughput" in ratios:
+        words = f"B against A, throughput: {sentence(ratios['throughput'], 'higher')}"
+    else:
+        words = "no comparison: fewer than two rounds measured both sides"
+    if failed is None and len(pairs) < MIN_ROUNDS:
+        words += f" (WEAK: {len(pairs)} rounds only)"
+    return Comparison(ratios, words, len(pairs))
+
+
+def _throughput(summary: Summary) -> Metric:
+    return summary.throughput
+
+
+def _interval(summary: Summary) -> Metric:
+    return summary.step_interval["p50"]
+
+
+def _age(summary: Summary) -> Metric:
+    return summary.batch_age["p50"]
+
+
+_READERS = {"throughput": _throughput, "step interval p50": _interval, "batch age p50": _age}
+
+
+def _tell(tell: Callable[[int, str, Frame], None] | None, index: int, side: str) -> Callable[[Frame], None] | None:
+    return None if tell is None else lambda frame: tell(index, side, frame)

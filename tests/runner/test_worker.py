@@ -1,0 +1,211 @@
+"""The worker process: warm, steerable, and harmless when it dies."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from labkit.knobs import Knobs, knob
+from labkit.runner.client import Worker, Workers
+from labkit.runner.job import Job, Outcome, Recipe
+from labkit.schedule import Budget, Lane, Op
+
+HANG_GUARD_S = 60
+
+
+class NapKnobs(Knobs):
+    """Knobs of a workload that naps."""
+
+    nap_ms: int = knob(5, "length of one nap", ge=0, le=10_000)
+    fails_at: int = knob(-1, "step whose op raises", ge=-1, le=10_000)
+    seed: int = knob(0, "cold: another value needs another worker", ge=0, le=9, live=False)
+
+
+class Naps:
+    """A workload of sleeping ops."""
+
+    costs: dict = {}
+
+    def begin(self) -> None:
+        self.done = 0
+
+    def nap(self, step: Any) -> Op:
+        def run() -> int:
+            if step.index == step.knobs.fails_at:
+                raise ValueError(f"no nap at step {step.index}")
+            time.sleep(step.knobs.nap_ms / 1000)
+            self.done += 1
+            return os.getpid()
+
+        return Op("nap", Lane("compute"), run, step=step.index, items=1)
+
+    def notes(self) -> list[str]:
+        return ["a note"]
+
+    def results(self) -> dict[str, Any]:
+        return {"done": self.done, "pid": os.getpid()}
+
+
+def naps(device: Any, workload: Naps, steps: Any) -> None:
+    """One nap after another."""
+    for step in steps:
+        device.wait([device.submit(workload.nap(step))])
+
+
+def job(steps: int = 10, kernel: Callable = naps, device: str = "cpu", **knobs: Any) -> Job:
+    recipe = Recipe("naps", kernel, lambda knobs, kind: Naps(), lambda knobs: {})
+    return Job(recipe, NapKnobs.parse(knobs), device, Budget(steps=steps, warmup=0))
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + HANG_GUARD_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Worker]:
+    with Worker() as worker:
+        yield worker
+
+
+def test_a_job_runs_in_another_process_and_brings_back_its_trace(warm: Worker) -> None:
+    outcome = warm.run(job(steps=10))
+    assert (outcome.status, outcome.results["done"]) == ("ok", 10)
+    assert outcome.results["pid"] == warm.pid != os.getpid()
+    assert outcome.trace is not None
+    assert (outcome.trace["kind"] == 0).sum() == 10
+    assert outcome.notes == ("a note",)
+
+
+def test_an_op_that_raises_fails_the_run_with_its_name_and_words(warm: Worker) -> None:
+    outcome = warm.run(job(fails_at=3))
+    assert outcome.status == "failed"
+    assert outcome.failure == "op 'nap': ValueError: no nap at step 3"
+    assert outcome.trace is not None, "a failure leaves what happened until then"
+    assert warm.run(job()).status == "ok", "the next run works"
+
+
+def test_a_kernel_that_raises_fails_the_run(warm: Worker) -> None:
+    def broken(device: Any, workload: Any, steps: Any) -> None:
+        raise RuntimeError("not a kernel")
+
+    assert warm.run(job(kernel=broken)).failure == "RuntimeError: not a kernel"
+
+
+def test_a_function_defined_in_a_test_travels_to_the_worker(warm: Worker) -> None:
+    greeting = "from a closure"
+
+    def says(device: Any, workload: Any, steps: Any) -> None:
+        raise LookupError(greeting)
+
+    assert warm.run(job(kernel=says)).failure == "LookupError: from a closure"
+
+
+def test_preparing_that_raises_is_a_failed_outcome(warm: Worker) -> None:
+    def refuses(knobs: Any, kind: str) -> Any:
+        raise OSError("no such model")
+
+    recipe = Recipe("refuses", naps, refuses, lambda knobs: {})
+    outcome = warm.run(Job(recipe, NapKnobs(), "cpu", Budget(steps=1, warmup=0)))
+    assert (outcome.status, outcome.failure) == ("failed", "OSError: no such model")
+
+
+def test_frames_tell_how_far_the_run_is(warm: Worker) -> None:
+    frames = []
+    warm.run(job(steps=60, nap_ms=10), frames.append)
+    shares = [frame.share for frame in frames]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 1
+
+
+def test_stop_ends_the_run_as_cancelled_with_what_it_has(warm: Worker) -> None:
+    threading.Timer(0.3, warm.stop).start()
+    outcome = warm.run(job(steps=10_000))
+    assert outcome.status == "cancelled"
+    assert 0 < outcome.results["done"] < 10_000
+
+
+def test_turning_a_live_knob_acts_on_the_steps_to_come_and_leaves_a_mark(warm: Worker) -> None:
+    threading.Timer(0.2, lambda: warm.turn(NapKnobs(nap_ms=1))).start()
+    outcome = warm.run(job(steps=100, nap_ms=10))
+    assert outcome.trace is not None
+    [mark] = outcome.trace.marks
+    assert (mark.knob, mark.old, mark.new) == ("nap_ms", 10, 1)
+
+
+def test_a_killed_worker_is_a_failed_outcome_with_the_reason_and_the_next_run_works() -> None:
+    with Workers() as workers:
+        first = workers.run(job(steps=1))
+        pid = first.results["pid"]
+        threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+        killed = workers.run(job(steps=10_000))
+        assert killed.status == "failed"
+        assert "SIGKILL" in killed.failure
+        assert "are free now" in killed.failure
+        assert workers.run(job(steps=3)).status == "ok"
+
+
+def test_a_worker_that_exits_by_itself_is_a_failed_outcome() -> None:
+    def leaves(device: Any, workload: Any, steps: Any) -> None:
+        os._exit(7)
+
+    with Worker() as worker:
+        assert worker.run(job(kernel=leaves)).failure == "the worker process ended with exit code 7"
+
+
+def test_two_set_ups_keep_a_worker_each_and_a_third_takes_the_oldest_ones_place() -> None:
+    with Workers() as workers:
+        pids = [workers.run(job(steps=1, seed=seed)).results["pid"] for seed in (0, 1, 0, 1, 2)]
+        assert pids[:2] == pids[2:4]
+        assert len(set(pids)) == 3
+        assert soon(lambda: gone(pids[0]))
+    assert all(soon(lambda pid=pid: gone(pid)) for pid in pids)
+
+
+def test_ctrl_c_at_random_moments_gives_a_cancelled_outcome_and_the_worker_lives() -> None:
+    rng = random.Random(4)
+    with Worker() as worker:
+        worker.run(job(steps=1))
+        for _ in range(10):
+            outcome = interrupted(worker, rng.uniform(0.0, 0.25))
+            assert outcome.status == "cancelled"
+        assert worker.run(job(steps=3)).status == "ok"
+
+
+def interrupted(worker: Worker, after_s: float) -> Outcome:
+    """Run a long job and press Ctrl-C after a while; presses that come before `run` is entered are repeated."""
+    timer = threading.Timer(after_s + 0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        return worker.run(job(steps=100_000, nap_ms=2))
+    finally:
+        timer.join()
+
+
+def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Any) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import time\nfrom labkit.runner.client import Worker\n"
+        "worker = Worker(); worker._wait_until_ready(); print(worker.pid, flush=True); time.sleep(600)\n"
+    )
+    import subprocess
+    import sys
+
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    assert soon(lambda: gone(child))
