@@ -22,6 +22,8 @@ from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
 from labkit.metrics.measured_costs import measured_costs
 from labkit.metrics.summary import Summary
+from labkit.runner.calibrate import Calibration
+from labkit.runner.calibrate import calibrate as measure_machine
 from labkit.runner.client import Workers
 from labkit.runner.compare import Comparison, Side, compare_sides, interleave
 from labkit.runner.job import Frame, Job, Recipe
@@ -92,7 +94,7 @@ def run(
     out: str | Path | None = None,
     costs: Run | None = None,
     machine: Machine | None = None,
-    workers: Workers | None = None,
+    pool: Workers | None = None,
     on_frame: OnFrame | None = None,
     **knobs: Any,
 ) -> Run:
@@ -103,7 +105,7 @@ def run(
     out           the runs folder to save it in; None keeps it in memory
     costs         for a simulated device: a measured run whose op times go before the machine's figures
     machine       for a simulated device: a changed machine
-    workers       warm workers to use again; None starts one for this run
+    pool          warm workers to use again; None starts one for this run
     knobs         the experiment's knobs by name
 
     Raises KnobError, NoSuchDevice, ExperimentError, MachineError before anything runs; StoreError where it cannot be saved.
@@ -113,8 +115,8 @@ def run(
     budget = Budget(steps, DEFAULT_SECONDS if seconds is None and steps is None else seconds, warmup)
     job = _job(catalogued, values, device, budget, costs, machine)
     writable(out)
-    with _borrowed(workers) as pool:
-        return _run_job(job, pool, out, on_frame, inert_notes(catalogued.knobs, knobs, job.device))
+    with _borrowed(pool) as workers:
+        return _run_job(job, workers, out, on_frame, inert_notes(catalogued.knobs, knobs, job.device))
 
 
 def predict(name: str, *, on: str = "h200", costs: Run | None = None, steps: int = 200, **knobs: Any) -> Run:
@@ -133,7 +135,7 @@ def compare(
     rounds: int = DEFAULT_ROUNDS,
     warmup: int = Budget.warmup,
     out: str | Path | None = None,
-    workers: Workers | None = None,
+    pool: Workers | None = None,
     on_frame: Callable[[int, str, Frame], None] | None = None,
 ) -> Compared:
     """Measure two settings in turns (A B, B A, …) and say how they compare, with an interval.
@@ -150,8 +152,8 @@ def compare(
     jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in (a, b)]
     writable(out)
     started = datetime.now().astimezone()
-    with _borrowed(workers) as pool:
-        outcomes = interleave(jobs, rounds, pool, on_frame)
+    with _borrowed(pool) as workers:
+        outcomes = interleave(jobs, rounds, workers, on_frame)
     sides = [Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True)]
     notes = [inert_notes(catalogued.knobs, side, job.device) for side, job in zip((a, b), jobs, strict=True)]
     runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=True)]
@@ -194,16 +196,15 @@ def sweep(
     return made, len(done)
 
 
-def calibrate(progress: Callable[[str], None] | None = None) -> Machine:
+def calibrate(progress: Callable[[str], None] | None = None) -> Calibration:
     """Measure this machine and write its figures, so that `simulated:this` predicts it."""
-    from labkit.runner.calibrate import calibrate as measure_machine
-
     calibration = measure_machine(progress)
     try:
         write_machine(calibration.machine, this_machine_path())
     except OSError as error:
-        raise StoreError(f"cannot write {this_machine_path()}: {error.strerror}; set LABKIT_HOME to a folder of yours") from error
-    return calibration.machine
+        where = this_machine_path()
+        raise StoreError(f"cannot write {where}: {error.strerror}; set LABKIT_HOME to a folder of yours") from error
+    return calibration
 
 
 def inert_notes(knobs: type[Knobs], chosen: Iterable[str], device: str) -> tuple[str, ...]:
@@ -237,7 +238,10 @@ def writable(out: str | Path | None) -> None:
 def _job(
     catalogued: Experiment, knobs: Knobs, device: str, budget: Budget, costs: Run | None, machine: Machine | None
 ) -> Job:
-    resolved = resolve_device(f"simulated:{machine.name}" if machine is not None and device == "auto" else device)
+    if machine is not None and (device == "auto" or device.startswith("simulated")):
+        resolved = f"simulated:{machine.name}"
+    else:
+        resolved = resolve_device(device)
     if not resolved.startswith("simulated") and (costs is not None or machine is not None):
         raise ExperimentError(f"costs and machine are for a simulated device; {resolved} measures")
     measured = costs.costs() if costs is not None else None
@@ -267,9 +271,9 @@ def _keys_done(out: Path) -> set[str]:
 class _borrowed:
     """Workers for the time of a `with`: the caller's, left open, or new ones, closed."""
 
-    def __init__(self, workers: Workers | None):
-        self._own = workers is None
-        self._workers = workers or Workers()
+    def __init__(self, pool: Workers | None):
+        self._own = pool is None
+        self._workers = pool or Workers()
 
     def __enter__(self) -> Workers:
         return self._workers

@@ -13,12 +13,15 @@ def main(arguments: list[str]) -> int:
     flags = parser("calibrate", "Measure this machine: cores, decoding, memory, copies, arithmetic, launches, wake-ups.")
     add_json(flags)
     given = flags.parse_args(arguments)
-    machine = lab.calibrate(lambda words: say(f"measuring {words} …"))
+    calibration = lab.calibrate(lambda words: say(f"measuring {words} …"))
+    machine = calibration.machine
     if given.json:
-        print_json({**machine.as_dict(), "path": str(this_machine_path())})
+        print_json({**machine.as_dict(), "notes": calibration.notes, "path": str(this_machine_path())})
         return OK
     print(f"{machine.label}")
     for name, figure in machine.figures.items():
         print(f"  {name:<28} {significant(figure.value):>12}   {FIGURES[name]}")
+    for note in calibration.notes:
+        say(f"note: {note}")
     print(f"wrote {this_machine_path()}")
     return OK

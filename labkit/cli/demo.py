@@ -85,11 +85,11 @@ def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Par
 
             both = lab.compare(
                 EXPERIMENT, a=SYNCHRONOUS, b=PIPELINED, device=device, steps=steps, rounds=rounds, out=out,
-                workers=workers, on_frame=on_frame,
+                pool=workers, on_frame=on_frame,
             )  # fmt: skip
         with run_bar("op times at a third setting, to predict from") as tell:
             probe = lab.run(
-                EXPERIMENT, device=device, steps=steps, out=out, workers=workers, on_frame=tell, **PROBE
+                EXPERIMENT, device=device, steps=steps, out=out, pool=workers, on_frame=tell, **PROBE
             ).checked()
         with progress_bar("predicting") as move:
             here = _predicted("this", probe, steps, out, workers)
@@ -101,7 +101,7 @@ def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Par
 
 
 def _predicted(machine: str, costs: lab.Run | None, steps: int, out: Path, workers: Workers) -> tuple[lab.Run, lab.Run]:
-    common: dict[str, Any] = {"device": f"simulated:{machine}", "steps": max(steps, 200), "out": out, "workers": workers}
+    common: dict[str, Any] = {"device": f"simulated:{machine}", "steps": max(steps, 200), "out": out, "pool": workers}
     return (
         lab.run(EXPERIMENT, costs=costs, **common, **SYNCHRONOUS),
         lab.run(EXPERIMENT, costs=costs, **common, **PIPELINED),

@@ -50,7 +50,15 @@ def usage() -> str:
 
 
 def _run(name: str, arguments: list[str]) -> int:
-    from labkit.errors import DataError, DeviceError, ExperimentError, KnobError, LabkitError, MachineError, StoreError
+    from labkit.errors import (
+        DataError,
+        DeviceError,
+        ExperimentError,
+        KnobError,
+        LabkitError,
+        MachineError,
+        StoreError,
+    )
 
     command = import_module(f"labkit.cli.{name}")
     wrong_input = (KnobError, DeviceError, ExperimentError, DataError, MachineError, StoreError)

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
             device = f"simulated:{name}"
             knobs = knob_values(given)
             runs.append(
-                lab.run(given.experiment, device=device, steps=given.steps, out=given.out, workers=workers, **knobs)
+                lab.run(given.experiment, device=device, steps=given.steps, out=given.out, pool=workers, **knobs)
             )
             move((place + 1) / len(machines))
     if given.json:

@@ -23,10 +23,13 @@ class MeasuredOp:
 
     def scaled_ns(self, cost: Cost) -> float:
         """The duration to expect for another cost: in proportion to what the op mainly asks for."""
-        for was, is_now in zip(self.cost[2::-1], cost[2::-1], strict=True):  # jpeg_pixels, bytes, flop
-            if was > 0 and is_now > 0:
-                return self.mean_ns * is_now / was
-        return self.mean_ns
+        asks = (
+            (self.cost.jpeg_pixels, cost.jpeg_pixels),
+            (self.cost.flop, cost.flop),
+            (self.cost.bytes, cost.bytes),
+        )
+        was, is_now = next((pair for pair in asks if pair[0] > 0 and pair[1] > 0), (1, 1))
+        return self.mean_ns * is_now / was
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class CostModel:
 
     def _kernel_ns(self, cost: Cost) -> float:
         figure = self.machine.__getitem__
-        by_flop = cost.flop / (figure("gpu_flop_per_s") * figure("gpu_flop_share"))
+        peak = figure("gpu_flop_per_s" if cost.bits == 16 else "gpu_fp32_flop_per_s")
+        by_flop = cost.flop / (peak * figure("gpu_flop_share"))
         by_bytes = cost.bytes / (figure("hbm_bytes_per_s") * figure("hbm_share"))
         return max(by_flop * NS_PER_S, by_bytes * NS_PER_S, cost.launches * figure("gpu_min_kernel_ns"))
 

@@ -1,10 +1,11 @@
 """The cpu device: every lane is a thread or a pool of them, and `compute` stands where the GPU would.
 
 Overlap, queueing and placement are then real and measured, on a laptop. Each lane thread gets a fixed share of the
-cores: torch's OpenMP threads are set per lane thread, because a pool the size of the host in each of several lanes
-makes all of them slow.
+cores: compute has cores of its own (see `affinity.py`), and torch's OpenMP threads are set per lane thread, because a
+pool the size of the host in each of several lanes makes all of them slow.
 """
 
+from labkit.device.affinity import Affinity
 from labkit.device.cores import available_cores, share_torch_cores
 from labkit.device.live import LiveDevice
 from labkit.errors import NotEnoughThreads
@@ -45,8 +46,9 @@ class CpuDevice(LiveDevice):
         for role, share in self._shares.items():
             if not 1 <= share <= cores:
                 raise NotEnoughThreads(f"lane '{role}' asks for {share} cores; this process may use 1 to {cores}")
+        self._affinity = Affinity(self._shares)
         super().__init__("cpu", widths=widths, recorder=recorder)
-        self.recorder.meta.update(device_label="CPU threads", cores=cores)
+        self.recorder.meta.update(device_label="CPU threads", cores=cores, pinned=self._affinity.active)
         self._note_oversubscription()
 
     def label(self, lane: Lane) -> str:
@@ -69,4 +71,5 @@ class CpuDevice(LiveDevice):
                 warnings.append(warning)
 
     def _on_thread_start(self, lane: Lane) -> None:
+        self._affinity.join(lane)
         share_torch_cores(self._shares.get(lane.role, 1))

@@ -160,6 +160,9 @@ class LiveDevice:
     def _on_thread_start(self, lane: Lane) -> None:
         """Called in each new lane thread before its first op."""
 
+    def _on_thread_end(self, lane: Lane) -> None:
+        """Called in each lane thread after its last op."""
+
     # ---- inside -------------------------------------------------------------------------------------------
 
     def _opened(self, lane: Lane) -> "ThreadLane":
@@ -326,6 +329,7 @@ class ThreadLane:
         with self._lock:
             self._retired = [thread for thread in self._retired if thread.is_alive()]
             self._retired.append(self._threads.pop(unit))
+        self._device._on_thread_end(self._lane)
         self._device.recorder.close_unit(name, unit, self._device.now())
 
 

@@ -17,7 +17,6 @@ from labkit.device.simulated import SimulatedDevice
 from labkit.errors import MachineError, NoSuchDevice
 from labkit.trace import Recorder
 
-
 _DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/nvhost-ctrl", "/dev/nvgpu")
 
 

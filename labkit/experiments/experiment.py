@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from labkit.errors import ExperimentError
 from labkit.knobs import Knobs
+
+RESERVED = {"name", "device", "seconds", "steps", "warmup", "out", "costs", "machine", "pool", "on_frame", "on_run", "axes"}
+"""What `labkit.run` and its sisters call their own parameters."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,7 @@ class Experiment:
     question  what it answers, in one sentence
     knobs     the model that declares its knobs
     kernel    (device, workload, steps) → None
-    prepare   (knobs, device kind) → workload; run once for each set of cold knobs
+    prepare   (knobs, where: "cpu", "cuda:0" or "simulated") → workload; run once for each set of cold knobs
     widths    knobs → units of each lane role; applied again whenever the knobs change
     presets   named settings for people, as knob values
     """
@@ -26,3 +30,8 @@ class Experiment:
     prepare: Callable[[Any, str], Any]
     widths: Callable[[Any], dict[str, int]]
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        taken = RESERVED & set(self.knobs.model_fields)
+        if taken:
+            raise ExperimentError(f"experiment '{self.name}': a knob cannot be called {', '.join(sorted(taken))}")

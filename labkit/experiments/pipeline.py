@@ -32,13 +32,13 @@ class PipelineKnobs(Knobs):
     data: str | None = knob(None, "a folder of images in class sub-folders; none: the photos that labkit ships", live=False)
 
 
-def prepare(knobs: PipelineKnobs, kind: str) -> Any:
+def prepare(knobs: PipelineKnobs, where: str) -> Any:
     """The workload for one set of cold knobs. Raises DataError where the data cannot be used."""
     from labkit.data.photos import Photos
     from labkit.workloads.vision import VisionTraining
 
     folder = Path(knobs.data).expanduser() if knobs.data else datasets_root() / "photos"
-    return VisionTraining(Photos.open(folder), knobs, kind)
+    return VisionTraining(Photos.open(folder), knobs, where)
 
 
 def widths(knobs: PipelineKnobs) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Pipelined training: load batches ahead of the step that trains on them.
 
 `prefetch` batches are in the making while one is trained on; 0 is the synchronous program, in which every stage
-waits for the one before it. What is in flight is bounded whatever the knobs do: at most prefetch + 1 loads and two steps.
+waits for the one before it. The host takes a batch when it is loaded, as `next(loader)` does, and only then submits what
+is done with it. What is in flight is so bounded, whatever the knobs do: at most prefetch + 1 loads and two steps.
 """
 
 from collections import deque
@@ -35,17 +36,17 @@ def pipeline(device: Device, workload: TrainingWorkload, steps: Iterable[Step]) 
     slots = Slots()
     loading: deque[Loading] = deque()
     running: deque[Training] = deque()
+    depth = 0
     for step in steps:
         loading.append(_load(device, workload, slots, step))
         depth = step.knobs.prefetch
         while len(loading) > depth:
             running.append(_train(device, workload, slots, loading.popleft()))
-        while len(running) > min(1, depth):
-            _finish(device, workload, running.popleft())
+            _finish_all_but(min(1, depth), device, workload, running)
     while loading:
         running.append(_train(device, workload, slots, loading.popleft()))
-    while running:
-        _finish(device, workload, running.popleft())
+        _finish_all_but(min(1, depth), device, workload, running)
+    _finish_all_but(0, device, workload, running)
 
 
 def _load(device: Device, workload: TrainingWorkload, slots: Slots, step: Step) -> Loading:
@@ -55,6 +56,7 @@ def _load(device: Device, workload: TrainingWorkload, slots: Slots, step: Step) 
 
 def _train(device: Device, workload: TrainingWorkload, slots: Slots, batch: Loading) -> Training:
     step, slot, loaded = batch
+    device.wait([loaded])
     copied = images = device.submit(workload.copy(step, slot.number), loaded, after=slot.read)
     for op in workload.prepare(step):
         images = device.submit(op, images)
@@ -69,10 +71,13 @@ def _train(device: Device, workload: TrainingWorkload, slots: Slots, batch: Load
     return Training(step, done, log)
 
 
-def _finish(device: Device, workload: TrainingWorkload, training: Training) -> None:
-    device.wait([training.done])
-    if training.log is not None:
-        _read_loss(device, workload, training.step, training.log)
+def _finish_all_but(count: int, device: Device, workload: TrainingWorkload, running: deque[Training]) -> None:
+    """Wait for the oldest steps until no more than `count` are on their way."""
+    while len(running) > count:
+        training = running.popleft()
+        device.wait([training.done])
+        if training.log is not None:
+            _read_loss(device, workload, training.step, training.log)
 
 
 def _read_loss(device: Device, workload: TrainingWorkload, step: Step, log: Handle) -> None:

@@ -8,13 +8,13 @@ Everything that shows knobs to people (command line, notebook cell, sweep grid, 
 """
 
 from collections.abc import Mapping
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from labkit.errors import KnobError
-from labkit.knobs.coerce import coerce, type_words
+from labkit.knobs.coerce import coerce, is_optional, refused, type_words, without_none
 
 
 def knob(
@@ -54,16 +54,14 @@ class Knobs(BaseModel):
         for name in values:
             if name not in cls.model_fields:
                 raise KnobError(f"there is no knob {name!r}; allowed: {', '.join(cls.model_fields)}")
-        typed = {name: coerce(name, value, cls.annotation(name)) for name, value in values.items()}
+        typed = {name: cls._typed(name, value) for name, value in values.items()}
         try:
             return cls(**typed)
         except ValidationError as error:
             name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else ""
             if name not in cls.model_fields:
                 raise KnobError(error.errors()[0]["msg"]) from None
-            raise KnobError(
-                f"{name}={typed.get(name)!r} is not allowed; allowed: {cls.allowed(name)}"
-            ) from None
+            raise refused(name, typed.get(name), cls.allowed(name)) from None
 
     def changed(self, **values: Any) -> Self:
         """These knobs with some of them turned; checked as `parse` does."""
@@ -90,7 +88,7 @@ class Knobs(BaseModel):
         annotation = cls.annotation(name)
         if annotation is bool:
             return (False, True)
-        return get_args(annotation) if type_words(annotation) == "choice" else ()
+        return get_args(annotation) if get_origin(annotation) is Literal else ()
 
     @classmethod
     def bounds(cls, name: str) -> tuple[float | None, float | None]:
@@ -107,11 +105,10 @@ class Knobs(BaseModel):
         choices = cls.choices(name)
         if choices:
             return " | ".join(str(choice).lower() if isinstance(choice, bool) else str(choice) for choice in choices)
-        least, greatest = cls.bounds(name)
-        if least is None and greatest is None:
-            return type_words(cls.annotation(name))
-        bounds = f"{'any' if least is None else least} to {'any' if greatest is None else greatest}"
-        return f"{type_words(cls.annotation(name))}, {bounds}"
+        annotation, bounds = cls.annotation(name), _bounds_words(*cls.bounds(name))
+        if not bounds:
+            return type_words(annotation)
+        return f"{type_words(without_none(annotation))}, {bounds}{', or none' if is_optional(annotation) else ''}"
 
     @classmethod
     def inert_reason(cls, name: str, device_kind: str) -> str | None:
@@ -126,6 +123,19 @@ class Knobs(BaseModel):
         """The knobs whose values differ: name → (mine, the other's)."""
         mine, theirs = self.model_dump(), other.model_dump()
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
+
+    @classmethod
+    def _typed(cls, name: str, value: Any) -> Any:
+        try:
+            return coerce(name, value, cls.annotation(name))
+        except KnobError:  # it knows the type alone; the knob also has bounds
+            raise refused(name, value, cls.allowed(name)) from None
+
+
+def _bounds_words(least: float | None, greatest: float | None) -> str:
+    if least is None:
+        return "" if greatest is None else f"{greatest} or less"
+    return f"{least} or more" if greatest is None else f"{least} to {greatest}"
 
 
 def _extra(info: FieldInfo) -> dict[str, Any]:

@@ -24,12 +24,16 @@ _PROGRAM = "the host program"
 
 
 def bottleneck(
-    accounts: tuple[LaneAccount, ...], utilization: Mapping[str, Metric], overlapped: Metric, start_ns: int, end_ns: int
+    accounts: tuple[LaneAccount, ...],
+    utilization: Mapping[str, Metric],
+    overlapped: Metric,
+    start_ns: int,
+    end_ns: int,
 ) -> str:
     """What holds the run back between two instants. The same numbers always give the same sentence.
 
-    A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; lanes that are busy
-    together for less than 10 % of their time do not overlap.
+    A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; lanes that are
+    busy together for less than 10 % of their time do not overlap.
     """
     lane = busiest_lane(utilization)
     host = utilization[HOST].value or 0.0 if HOST in utilization else 0.0
@@ -41,15 +45,18 @@ def bottleneck(
     causes = waits_by_cause(accounts, start_ns, end_ns)
     apart = overlapped.value is not None and overlapped.n > 1 and overlapped.value < APART
     if apart and share < 1 - APART:
-        return f"nothing overlaps: each lane waits for the one before it (busiest: {lane}, {format_percent(share)})."
+        busiest = f"{lane}, {format_percent(share)}"
+        return f"nothing overlaps: each lane waits for the one before it (busiest: {busiest})."
     if share >= SATURATED:
         return _saturated(lane, share, causes)
-    return f"no lane is saturated: {lane}, the busiest, is busy {format_percent(share)} of the time{_mostly(causes[lane])}."
+    busiest = f"{lane}, the busiest, is busy {format_percent(share)} of the time"
+    return f"no lane is saturated: {busiest}{_mostly(causes[lane])}."
 
 
 def _saturated(lane: str, share: float, causes: Mapping[str, Mapping[Cause, float]]) -> str:
     others = [other for other in causes if other not in (lane, HOST)]
-    busy = f"{_WHAT.get(role_of(lane), lane)} is the bottleneck: busy {format_percent(share)} of the time"
+    it_is = f"{_WHAT.get(role_of(lane), lane)} is the bottleneck"
+    busy = f"{it_is}: busy {format_percent(share)} of the time"
     if role_of(lane) == "compute" or "compute" not in causes:
         waiting = "the workers wait for it" if "workers" in others else "the other lanes wait for it"
         return f"{busy}; {waiting}." if others else f"{busy}."
@@ -60,7 +67,7 @@ def _saturated(lane: str, share: float, causes: Mapping[str, Mapping[Cause, floa
     if not behind:
         return f"{busy}."
     op = max(behind, key=lambda name: (behind[name], name))
-    return f"{_WHAT.get(role_of(lane), lane)} is the bottleneck: compute waited {format_percent(behind[op])} of the time for '{op}'."
+    return f"{it_is}: compute waited {format_percent(behind[op])} of the time for '{op}'."
 
 
 def _mostly(causes: Mapping[Cause, float]) -> str:

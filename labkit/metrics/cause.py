@@ -10,12 +10,14 @@ Kind = Literal["dependency", "host", "deadline", "dispatch", "start", "end"]
 class Cause(NamedTuple):
     """Why a unit was idle.
 
-    kind    dependency: an op it needed had not ended; host: nothing had been submitted; deadline: the host waited for a
-            set time; dispatch: from ready to running; start, end: before the first op, after the last one
-    op      dependency: the last one to end; host: what the host was doing: the op it waited for or ran inline,
-            "launching", or "host program"
+    kind    dependency: an op it needed had not ended; host: nothing had been submitted; deadline: the host
+            waited for a set time; dispatch: from ready to running; start, end: before the first op, after the
+            last one
+    op      dependency: the last one to end; host: what the host was doing: the op it waited for or ran
+            inline, "launching", or "host program"
     lane    where `op` ran
-    behind  dependency: the op that ran for the longest part of the gap, up the chain that led to `op`; often `op` itself
+    behind  dependency: the op that ran for the longest part of the gap, up the chain that led to `op`; often
+            `op` itself
     behind_lane  where `behind` ran
     """
 
@@ -28,11 +30,14 @@ class Cause(NamedTuple):
     @property
     def text(self) -> str:
         """The cause in words, naming the lane that was waited for."""
+        if self.kind == "dependency" and self.behind_lane:
+            return f"waiting for {self.behind_lane}: {self.behind}"
         if self.kind == "dependency":
-            return f"waiting for {self.behind_lane}: {self.behind}" if self.behind_lane else f"waiting for {self.behind}"
+            return f"waiting for {self.behind}"
+        if self.kind == "host" and self.lane != HOST:
+            return f"waiting for host, itself waiting for {self.op}"
         if self.kind == "host":
-            waits = self.lane != HOST
-            return f"waiting for host, itself waiting for {self.op}" if waits else f"waiting for host: {self.op}"
+            return f"waiting for host: {self.op}"
         return _WORDS[self.kind]
 
 

@@ -1,7 +1,7 @@
 """Up the chain: what an op waited for, what that waited for, and which of them took the time.
 
-A copy that takes a microsecond is the last dependency of the step that waits for it; the second before it went into the decode
-that the copy waited for. Stalls name both.
+A copy that takes a microsecond is the last dependency of the step that waits for it; the second before it
+went into the decode that the copy waited for. Stalls name both.
 """
 
 from labkit.metrics.dependencies import last_dependency
@@ -11,12 +11,14 @@ from labkit.trace import Trace
 
 
 class Chain:
-    """The predecessor of every op: its last dependency, or the op before it on its unit, whichever ended last."""
+    """What came before each op: its last dependency or the op before it on its unit, the later to end."""
 
     def __init__(self, trace: Trace, units: list[UnitSlices], host: HostTimeline):
         self._trace = trace
         self._host = host
-        self._start, self._end, self._queued = (trace[name].tolist() for name in ("start_ns", "end_ns", "queued_ns"))
+        self._start, self._end, self._queued = (
+            trace[name].tolist() for name in ("start_ns", "end_ns", "queued_ns")
+        )
         rows, ends = last_dependency(trace)
         self.dep_row, self.dep_end = rows.tolist(), ends.tolist()
         self._before = [-1] * len(trace)
@@ -27,12 +29,12 @@ class Chain:
     def longest_behind(self, since_ns: int, until_ns: int, row: int) -> tuple[str, str] | None:
         """From `row` up the chain: what took the longest of the time between two instants, as (op, lane).
 
-        The chain ends at an op that was submitted after its predecessors had ended: before it, the host is what was
-        waited for.
+        The chain ends at an op that was submitted after its predecessors had ended: before it, the host is
+        what was waited for.
         """
         times: dict[tuple[str, str], int] = {}
-        while row >= 0 and until_ns > since_ns:
-            begin = min(max(self._start[row], since_ns), until_ns)
+        while row >= 0 and since_ns < until_ns and self._start[row] < until_ns:
+            begin = max(self._start[row], since_ns)
             self._add(times, (self._trace.name_of(row), self._trace.lane_of(row)), until_ns - begin)
             until_ns = begin
             before, before_end = self._predecessor(row)

@@ -1,8 +1,8 @@
-"""B against A: the ratio of paired rounds with its interval, and the sentence that says no more than it shows.
+"""B against A: the ratio of paired rounds, its interval, and the sentence that says no more than it shows.
 
-Rounds are paired because both sides of a round saw the same neighbours and the same temperature. Ratios multiply, so
-their logarithms are averaged: the estimate is the geometric mean, the interval Student's t on the logarithms
-("Student", "The Probable Error of a Mean", Biometrika 6(1), 1908).
+Rounds are paired because both sides of a round saw the same neighbours and the same temperature. Ratios
+multiply, so their logarithms are averaged: the estimate is the geometric mean, the interval Student's t on
+the logarithms ("Student", "The Probable Error of a Mean", Biometrika 6(1), 1908).
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,10 @@ def ratio_interval(a: Sequence[float], b: Sequence[float], confidence: float = 0
     return Ratio(exp(mean), exp(mean - half), exp(mean + half), n)
 
 
-def sentence(ratio: Ratio, better: Better | None = "higher", words: tuple[str, str] = ("faster", "slower")) -> str:
-    """What the ratio shows of B, in words: `faster by 1.43× (1.38 to 1.49)`, or `no difference shown (0.98 to 1.03)`.
+def sentence(
+    ratio: Ratio, better: Better | None = "higher", words: tuple[str, str] = ("faster", "slower")
+) -> str:
+    """What the ratio shows of B: `faster by 1.43× (1.38 to 1.49)`, or `no difference shown (0.98 to 1.03)`.
 
     better  whether a larger value of what was compared is an improvement
     words   what an improvement and its opposite are called
@@ -65,7 +67,8 @@ def _refusal(a: Sequence[float], b: Sequence[float], confidence: float) -> str |
     if len(a) != len(b):
         return f"A has {len(a)} rounds and B has {len(b)}: rounds are compared in pairs"
     if len(a) < 2:
-        return f"an interval needs 2 rounds of each side or more; there {'is' if len(a) == 1 else 'are'} {len(a)}"
+        there = "there is 1" if len(a) == 1 else f"there are {len(a)}"
+        return f"an interval needs 2 rounds of each side or more; {there}"
     bad = [value for value in (*a, *b) if not (isfinite(value) and value > 0)]
     return f"a ratio needs finite values above 0; got {bad[0]}" if bad else None
 

@@ -9,7 +9,7 @@ NONE = -1
 
 
 def last_dependency(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    """The row of each row's last dependency to end, and that end in ns; −1 where none ran or none is in the trace."""
+    """The row of each row's last dependency to end, and that end in ns; −1 where none ran or was kept."""
     lengths = np.diff(trace.dep_offsets)
     sources = RowIndex(trace).rows(trace.dep_ids)
     ends = np.where(sources >= 0, trace["end_ns"][sources], NONE) if len(trace) else sources

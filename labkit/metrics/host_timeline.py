@@ -1,4 +1,4 @@
-"""What the host was doing, and when: waiting, running an op inline, launching, or in the kernel's own program.
+"""What the host was doing, and when: waiting, running an op inline, launching, or the kernel's own program.
 
 Lanes that idle because nothing was submitted to them are charged to what the host did meanwhile.
 """
@@ -32,9 +32,9 @@ class HostTimeline:
 
     def __init__(self, trace: Trace):
         self._trace = trace
-        kind, ran = trace["kind"], trace["start_ns"] >= 0
-        on_host = ran & (np.isin(trace["lane"], [code for code, lane in enumerate(trace.lanes) if lane == HOST]))
-        slices = on_host & (kind != KIND_LAUNCH)
+        kind = trace["kind"]
+        on_host = np.array([lane == HOST for lane in trace.lanes], bool)[trace["lane"]]
+        slices = on_host & (trace["start_ns"] >= 0) & (kind != KIND_LAUNCH)
         start = np.where(slices, trace["start_ns"], trace["submit_ns"])
         end = np.where(slices, trace["end_ns"], trace["queued_ns"])
         order = np.lexsort((end, start))
@@ -57,7 +57,7 @@ class HostTimeline:
         return known
 
     def mostly(self, since_ns: int, until_ns: int) -> Doing | None:
-        """What the host did for the longest time from `since_ns` to `until_ns`; None: its program had not begun."""
+        """What the host did for the longest time between two instants; None: its program had not begun."""
         times: dict[Doing | None, int] = {}
         at = since_ns
         if self.first_ns is None or self.first_ns > since_ns:

@@ -1,6 +1,7 @@
-"""Latency of steps, two ways that must not be mixed: how often one completes, and how old its batch is by then.
+"""Latency of steps, two ways not to be mixed: how often one completes, and how old its batch is by then.
 
-Pipelining shortens the step interval and lengthens the batch age: a batch that was loaded ahead waits for its turn.
+Pipelining shortens the step interval and lengthens the batch age: a batch that was loaded ahead waits for its
+turn.
 """
 
 import numpy as np
@@ -13,7 +14,9 @@ from labkit.trace import KIND_OP, Trace
 QUANTILES = (0.5, 0.95, 0.99)
 
 _INTERVAL = "time from one completion to the next, in the steady window"
-_AGE = "from the earliest start of any op of a step to the end of the op that completes it, in the steady window"
+_AGE = (
+    "from the earliest start of any op of a step to the end of the op that completes it, in the steady window"
+)
 
 
 def step_intervals_ns(trace: Trace, window: Window) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What the ops of a run cost, for the simulated device to predict other settings from.
 
-A prediction adds durations up, so each op's duration is the plain mean of all its runs after the warm-up: a median times n
-is not a sum, and an outlier took the time it took. The host's own overheads are means as well.
+A prediction adds durations up, so each op's duration is the plain mean of all its runs after the warm-up: a
+median times n is not a sum, and an outlier took the time it took. The host's own overheads are means as well.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,16 @@ def measured_costs(
     """The mean costs of a run's ops that succeeded, without its first `warmup_steps` steps.
 
     source  the run they come from
-    costs   op name → what the op asked of the hardware; goes before the mean FLOP and bytes of the trace, which
-            does not know of pixels
+    costs   op name → what the op asked of the hardware; goes before the mean FLOP and bytes of the trace,
+            which does not know of pixels
     Raises TraceError where no op succeeded after the warm-up.
     """
     late = _after_warmup(trace, warmup_steps)
     ran = late & (trace["kind"] == KIND_OP) & (trace["status"] == Status.OK) & (trace["start_ns"] >= 0)
     if not ran.any():
-        raise TraceError(f"no op succeeded after {warmup_steps} steps of warm-up: there are no costs to take; run more steps")
+        raise TraceError(
+            f"no op succeeded after {warmup_steps} steps of warm-up: there are no costs; run more steps"
+        )
     codes = np.unique(trace["name"][ran])
     ops = {trace.names[code]: _op(trace, np.flatnonzero(ran & (trace["name"] == code))) for code in codes}
     for name in ops.keys() & (costs or {}).keys():
@@ -46,7 +48,7 @@ def measured_costs(
 
 
 def _after_warmup(trace: Trace, warmup_steps: int) -> np.ndarray:
-    """The rows of later steps, and the rows of no step (waits among them) from the first of a later step on."""
+    """The rows of later steps, and those of no step (waits among them) from the first of a later step on."""
     later = trace["step"] >= warmup_steps
     first = np.argmax(later) if later.any() else len(trace)
     whole = warmup_steps <= 0
@@ -55,12 +57,16 @@ def _after_warmup(trace: Trace, warmup_steps: int) -> np.ndarray:
 
 def _op(trace: Trace, rows: np.ndarray) -> MeasuredOp:
     mean_ns = float((trace["end_ns"][rows] - trace["start_ns"][rows]).mean())
-    cost = Cost(flop=round(float(trace["flop"][rows].mean())), bytes=round(float(trace["bytes"][rows].mean())))
+    cost = Cost(
+        flop=round(float(trace["flop"][rows].mean())), bytes=round(float(trace["bytes"][rows].mean()))
+    )
     return MeasuredOp(mean_ns, cost, len(rows))
 
 
 def _on_host(trace: Trace, rows: np.ndarray) -> np.ndarray:
-    return np.isin(trace["lane"][rows], [code for code, lane in enumerate(trace.lanes) if role_of(lane) == HOST])
+    return np.isin(
+        trace["lane"][rows], [code for code, lane in enumerate(trace.lanes) if role_of(lane) == HOST]
+    )
 
 
 def _submit_ns(trace: Trace, rows: np.ndarray) -> float:
@@ -79,7 +85,7 @@ def _wake_ns(trace: Trace, waits: np.ndarray) -> float:
 
 
 def _dispatch_ns(trace: Trace, rows: np.ndarray) -> dict[str, float]:
-    """Lane role → mean time from an op being ready (submitted, dependencies ended, its unit free) to its start."""
+    """Lane role → mean time from an op being ready (submitted, inputs there, its unit free) to its start."""
     free = np.full(len(trace), -1)
     for unit in slices_by_unit(trace):
         free[unit.rows[1:]] = trace["end_ns"][unit.rows[:-1]]

@@ -1,8 +1,9 @@
 """Percentiles, and the refusal to invent them: a tail that no sample reaches into has no percentile.
 
-The rule: the p-th percentile needs at least 1 / (1 − q) samples (20 for p95, 100 for p99, 1000 for p99.9), and as many
-on the lower side; the median needs one. In between two samples it is interpolated linearly (R. Hyndman and Y. Fan,
-"Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996, definition 7).
+The rule: the p-th percentile needs at least 1 / (1 − q) samples (20 for p95, 100 for p99, 1000 for p99.9),
+and as many on the lower side; the median needs one. In between two samples it is interpolated linearly (R.
+Hyndman and Y. Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996,
+definition 7).
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,9 @@ def percentile(
     words = percentile_name(q)
     reason = _refusal(values, q, words)
     value = None if reason else quantile(values, q)
-    return Metric(name or words, value, unit, len(values), definition or f"{words} of the samples", better, reason)
+    return Metric(
+        name or words, value, unit, len(values), definition or f"{words} of the samples", better, reason
+    )
 
 
 def percentile_name(q: float) -> str:
@@ -57,6 +60,7 @@ def percentile_name(q: float) -> str:
 def _refusal(values: np.ndarray, q: float, words: str) -> str | None:
     needed, have = samples_needed(q), len(values)
     if have < needed:
-        return f"{words} needs at least {needed} samples; there {'is' if have == 1 else 'are'} {have}"
+        there = "there is 1" if have == 1 else f"there are {have}"
+        return f"{words} needs at least {needed} sample{'s' * (needed > 1)}; {there}"
     bad = have - int(np.isfinite(values).sum())
     return f"{bad} of {have} samples are not finite numbers" if bad else None

@@ -1,7 +1,8 @@
-"""The host's program, read back from a trace: what was submitted and awaited in which order, and how long each part took.
+"""The host's program, read back from a trace: what was submitted and awaited, and how long each part took.
 
-`replay` runs it again with other durations or widths. An item is one verb: an op, an inline op, or a wait. Between two items the
-host takes the time that it took in the recording; a launch that came late is an item at the place where it came.
+`replay` runs it again with other durations or widths. An item is one verb: an op, an inline op, or a wait.
+Between two items the host takes the time that it took in the recording; a launch that came late is an item at
+the place where it came.
 """
 
 from dataclasses import dataclass, field
@@ -43,13 +44,15 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """n items in the order of the host's verbs. Items count from 1 wherever they are named; 0 stands for none.
+    """n items in the order of the host's verbs. Items are counted from 1; 0 stands for none.
 
     rows      item → row of the trace
     row_count  rows of the trace
     clock_ns  when the host entered its first verb
-    advance   host time before each item: the kernel's own program, and the submit up to where the op may start
-    duration, lag  int64  how long each op took; how long after it was ready it started (a wait: the host's wake-up)
+    advance   host time before each item: the kernel's own program, and the submit up to where the op may
+              start
+    duration, lag  int64  how long each op took; how long after it was ready it started (a wait: the host's
+                   wake-up)
     verbs     what each item is
     needs     the items that each depends on
     waits     item → what it waited for
@@ -81,7 +84,8 @@ class Program:
 def compile_replay(trace: Trace) -> Program:
     """The program of a trace. Dependencies that are not in the trace count as done.
 
-    Raises TraceError: a dependency on a later op, verbs of the host that overlap, slices of one unit that overlap.
+    Raises TraceError: a dependency on a later op, verbs of the host that overlap, slices of one unit that
+    overlap.
     """
     _check_dependencies(trace)
     columns = _Columns(trace)
@@ -123,7 +127,6 @@ class _Columns:
         self.entered, self.left = entered[self.rows].tolist(), left[self.rows].tolist()
         self.start, self.end = trace["start_ns"][self.rows].tolist(), trace["end_ns"][self.rows].tolist()
         self.lane = trace["lane"][self.rows].tolist()
-        self.words = [f"'{trace.name_of(row)}' (op {trace['op'][row]})" for row in self.rows[:0]]
         self._trace = trace
         self.needs: list[tuple[int, ...]] = []
         self.waits: dict[int, Wait] = {}
@@ -147,16 +150,22 @@ class _Columns:
             if self.verbs[item] == Verb.WAIT:
                 self.waits[item + 1] = self._wait(item, needs, wakers[row], woke_by[row])
                 needs = ()
+            elif self.verbs[item] == Verb.NOT_RUN:
+                needs = tuple([need for need in needs if need <= item and not cancelled[row]])
             elif needs and max(needs) > item:
-                raise TraceError(f"{self.name(item)} was launched before {self.name(max(needs) - 1)}, on which it depends")
-            self.needs.append(() if cancelled[row] else needs)
+                raise TraceError(
+                    f"{self.name(item)} was launched before {self.name(max(needs) - 1)}, on which it depends"
+                )
+            self.needs.append(needs)
 
     def _wait(self, item: int, needs: tuple[int, ...], waker: int, woke_by: int) -> Wait:
         earlier = tuple([need for need in needs if need <= item])
         if woke_by >= 0:
-            return Wait(waker + 1, earlier, -1)
+            return Wait(waker + 1 if waker < item else 0, earlier, -1)
         left = self.end[item]
-        ended = any(self.end[need - 1] <= left for need in earlier)  # cancelled: what it awaited did not end the wait
+        ended = any(
+            self.end[need - 1] <= left for need in earlier
+        )  # cancelled: what it awaited did not end the wait
         return Wait(0, () if ended else earlier, left)
 
 
@@ -165,7 +174,9 @@ def _check_dependencies(trace: Trace) -> None:
     if len(later):
         row = int(np.searchsorted(trace.dep_offsets, later[0], side="right")) - 1
         name, own = trace.name_of(row), int(trace["op"][row])
-        raise TraceError(f"'{name}' (op {own}) depends on op {int(trace.dep_ids[later[0]])}, which comes later; only earlier ops can be")
+        raise TraceError(
+            f"'{name}' (op {own}) depends on op {int(trace.dep_ids[later[0]])}, which comes later"
+        )
 
 
 def _launched(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
@@ -195,27 +206,28 @@ def _times(columns: _Columns, units: dict[int, LaneUnits]) -> tuple[list[int], l
     """For each item: the host time before it, its duration and its lag; and the host's time at the first."""
     advance, duration, lag = [], [], []
     free = {lane: [0] * of_lane.initial for lane, of_lane in units.items()}
-    clock = min(columns.entered[:1], default=0)
-    host = clock
+    host = clock = columns.entered[0] if columns.entered else 0
     for item, verb in enumerate(columns.verbs):
         entered, start, end = columns.entered[item], columns.start[item], columns.end[item]
         needed = max([columns.end[need - 1] for need in columns.needs[item]], default=-1)
         if verb == Verb.OP:
-            at = min(columns.left[item], max(start, entered))
-            ready, next_host = max(at, needed, _take(free, units, columns.lane[item], item, end)), at
+            lane, at = columns.lane[item], min(columns.left[item], max(start, entered))
+            ready, next_host = max(at, needed, _take(free[lane], units[lane], item, columns.end)), at
         elif verb == Verb.INLINE:
             at = start if needed <= max(entered, host) else min(max(entered, host) + 1, start)
             ready, next_host = max(at, needed), end
         elif verb == Verb.WAIT:
-            at = min(entered + 1, end)
+            at = entered + 1
             waker = columns.waits[item + 1].waker
             ready, next_host = max(at, columns.end[waker - 1] if waker else -1), end
             start, end = (ready, ready) if columns.waits[item + 1].deadline >= 0 else (end, end)
         else:
-            at = ready = next_host = columns.left[item]
-            start = end = at
+            at = next_host = columns.left[item]
+            start = end = ready = columns.end[item] = max(at, needed)
         if at < host:
-            raise TraceError(f"{columns.name(item)} was submitted before the host had left the verb before it")
+            raise TraceError(
+                f"{columns.name(item)} was submitted before the host had left the verb before it"
+            )
         advance.append(at - host)
         duration.append(end - start)
         lag.append(max(start - ready, 0))
@@ -223,11 +235,10 @@ def _times(columns: _Columns, units: dict[int, LaneUnits]) -> tuple[list[int], l
     return advance, duration, lag, clock
 
 
-def _take(free: dict[int, list[int]], units: dict[int, LaneUnits], lane: int, item: int, end: int) -> int:
-    """Take the unit of a lane that is free first, until `end`; since when it is free."""
-    heap, of_lane = free[lane], units[lane]
-    for _ in range(of_lane.joined.get(item, 0)):
-        heappush(heap, 0)
-    if item in of_lane.left:
+def _take(heap: list[int], of_lane: LaneUnits, item: int, ends: list[int]) -> int:
+    """Take the unit of a lane that is free first, until the item's end; since when it is free."""
+    for last in of_lane.joined.get(item + 1, ()):
+        heappush(heap, ends[last - 1] if last else 0)
+    if item + 1 in of_lane.left:
         return heappop(heap)
-    return heapreplace(heap, end)
+    return heapreplace(heap, ends[item])

@@ -1,11 +1,12 @@
-"""Stalls: every nanosecond of every lane unit is busy, or idle for a stated cause. The parts make the whole, exactly.
+"""Stalls: every nanosecond of every lane unit is busy, or idle for a stated cause. Together they are all.
 
-An idle gap before an op is split. Up to the instant at which its last dependency had ended and the host had submitted it,
-the gap is charged to the one of the two that came last: the dependency, or what the host was doing. An op that the host
-launched late is charged to the host from there to its launch. The rest, from ready to running, is dispatch.
+An idle gap before an op is split. Up to the instant at which its last dependency had ended and the host had
+submitted it, the gap is charged to the one of the two that came last: the dependency, or what the host was
+doing. An op that the host launched late is charged to the host from there to its launch. The rest, from ready
+to running, is dispatch.
 
-The host's waits are its stalls, charged to the op that ended them. Ops that run inline, launches, and the time
-between two verbs (the kernel's own program) are busy time of the host.
+The host's waits are its stalls, charged to the op that ended them. Ops that run inline, launches, and the
+time between two verbs (the kernel's own program) are busy time of the host.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from labkit.metrics.chain import Chain
 from labkit.metrics.host_timeline import DEADLINE, HostTimeline
 from labkit.metrics.unit_slices import HOST, UnitSlices, slices_by_unit
 from labkit.trace import KIND_LAUNCH, KIND_WAIT, Trace
+
 
 class Stall(NamedTuple):
     """One idle piece of a unit's time."""
@@ -109,7 +111,8 @@ class _Run:
         queued, dep_end = min(self.queued[row], start), min(self.dep_end[row], start)
         ready = max(queued, dep_end)
         if ready > free:
-            yield Stall(free, ready, self._on_dep(free, ready, row) if dep_end > queued else self._on_host(free, ready))
+            last = self._on_dep(free, ready, row) if dep_end > queued else self._on_host(free, ready)
+            yield Stall(free, ready, last)
             free = ready
         launched = min(self.launched.get(self.op[row], 0), start)
         if launched > free:
@@ -157,7 +160,7 @@ class _Run:
         return Cause("dependency", awaited.op, awaited.lane, awaited.op, awaited.lane)
 
     def _without_launches(self, stalls: Iterator[Stall]) -> Iterator[Stall]:
-        """The host's stalls less the launches that it made in the midst of them. Both are in order of time."""
+        """The host's stalls less the launches that it made amid them. Both are in order of time."""
         launches = iter(self.launches)
         launch = next(launches, None)
         for start, end, cause in stalls:
@@ -173,7 +176,9 @@ class _Run:
                 yield Stall(start, end, cause)
 
 
-def waits_by_cause(accounts: tuple[LaneAccount, ...], start_ns: int, end_ns: int) -> dict[str, dict[Cause, float]]:
+def waits_by_cause(
+    accounts: tuple[LaneAccount, ...], start_ns: int, end_ns: int
+) -> dict[str, dict[Cause, float]]:
     """For each lane: the share of its units' time between two instants that each cause took."""
     spans: dict[str, int] = {}
     idle: dict[str, dict[Cause, int]] = {}

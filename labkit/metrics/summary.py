@@ -1,4 +1,4 @@
-"""The summary: all the numbers of one run, each from the trace, each with its n or the reason why it is absent.
+"""The summary: all the numbers of one run, each from the trace, with its n or why it is absent.
 
 It goes into the run record as plain data and comes back as it was.
 """
@@ -38,10 +38,12 @@ class Summary:
     """The numbers of one run.
 
     measured       False for a prediction
-    window_ns      from when to when the run is counted; the whole run where nothing completed after the warm-up
+    window_ns      from when to when the run is counted; the whole run where nothing completed after the
+                   warm-up
     step_interval  by `mean`, `p50`, `p95`, `p99`; batch_age by `p50`, `p95`, `p99`
     utilization    lane → busy share
-    waiting        lane → cause in words → share of the lane's time, the largest first; with the busy share they make 1
+    waiting        lane → cause in words → share of the lane's time, the largest first; with the busy share
+                   they make 1
     overlap        the overlapped share of the busy time
     ops            op name → how long it took, of those that succeeded and ended in the window
     dropped        rows that the trace could not keep
@@ -80,7 +82,7 @@ class Summary:
 
 
 def summarize(trace: Trace, *, warmup_steps: int = 0) -> Summary:
-    """The summary of a run; the first `warmup_steps` steps are not counted. Raises TraceError for a malformed trace."""
+    """The summary of a run without its first `warmup_steps` steps. TraceError for a malformed trace."""
     window = steady_window(trace, warmup_steps)
     span = (window.start_ns, window.end_ns)
     units = slices_by_unit(trace)
@@ -105,7 +107,7 @@ def summarize(trace: Trace, *, warmup_steps: int = 0) -> Summary:
 
 
 def op_stats(trace: Trace, window: Window) -> dict[str, OpStats]:
-    """How long the ops of each name took, of those that succeeded and ended in the window, in order of name."""
+    """How long the ops of each name took that succeeded and ended in the window, in order of name."""
     end = trace["end_ns"]
     counted = (trace["kind"] == KIND_OP) & (trace["status"] == Status.OK) & (trace["start_ns"] >= 0)
     counted &= (end > window.start_ns) & (end <= window.end_ns)

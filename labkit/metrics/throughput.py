@@ -9,10 +9,12 @@ _DEFINITION = "items completed in the steady window ÷ its length"
 
 
 def throughput(trace: Trace, window: Window) -> Metric:
-    """Items per second; `n` is the completions counted. A single completion spans no time, so two are needed."""
+    """Items per second; `n` is the completions counted. One completion spans no time, so two are needed."""
     if not window.steady:
         have = len(completions(trace))
-        reason = f"throughput needs 2 completions, one to open the window and one inside it; there are {have} in all"
+        reason = (
+            f"throughput needs 2 completions: one opens the window, one lies inside; there are {have} in all"
+        )
         if have > 1:
             reason = f"none of the {have} completions lies after the warm-up: run more steps"
         return Metric("throughput", None, "items/s", 0, _DEFINITION, "higher", reason)

@@ -1,7 +1,7 @@
-"""What ran where: each unit of each lane with its slices in order of time. Everything about lanes starts from this.
+"""What ran where: each unit of each lane with its slices in order of time. All about lanes starts here.
 
-A slice is a row that occupied its unit: an op that ran, or a wait of the host. Skipped and cancelled ops never ran, and a
-late launch lies inside the host's own time.
+A slice is a row that occupied its unit: an op that ran, or a wait of the host. Skipped and cancelled ops
+never ran, and a late launch lies inside the host's own time.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ def slices_by_unit(trace: Trace) -> list[UnitSlices]:
     rows = _rows_of_units(trace)
     stray = next(iter(rows.keys() - spans.keys()), None)
     if stray is not None:
-        raise TraceError(f"{_words(trace, rows[stray][0])} ran on {stray[0]} {stray[1]}, a unit that the trace does not list")
+        raise TraceError(
+            f"{_words(trace, rows[stray][0])} ran on {stray[0]} {stray[1]}, which the trace does not list"
+        )
     found = []
     for unit, unit_spans in spans.items():
         on_unit = rows.get(unit, np.empty(0, np.int64))
@@ -61,11 +63,13 @@ def _check_order(trace: Trace, rows: np.ndarray) -> None:
     if len(overlapping):
         one, other = rows[overlapping[0]], rows[overlapping[0] + 1]
         where = f"{trace.lane_of(one)} {int(trace['unit'][one])}"
-        raise TraceError(f"{_words(trace, one)} and {_words(trace, other)} overlap on {where}; a unit runs one at a time")
+        raise TraceError(
+            f"{_words(trace, one)} and {_words(trace, other)} overlap on {where}; a unit runs one at a time"
+        )
 
 
 def _share_out(trace: Trace, spans: list[UnitSpan], rows: np.ndarray) -> list[UnitSlices]:
-    """The rows of one unit, by the span that holds them. A unit can go and come back; its spans do not overlap."""
+    """The rows of one unit, by the span that holds them: a unit can go and come back."""
     spans = sorted(spans, key=lambda span: span.open_ns)
     start, end = trace["start_ns"][rows], trace["end_ns"][rows]
     place = np.searchsorted([span.close_ns for span in spans], end)
@@ -75,7 +79,9 @@ def _share_out(trace: Trace, spans: list[UnitSpan], rows: np.ndarray) -> list[Un
         row = rows[np.argmin(inside)]
         where = f"{spans[0].lane} {spans[0].unit}"
         times = ", ".join(f"{span.open_ns} to {span.close_ns}" for span in spans)
-        raise TraceError(f"{_words(trace, row)} lies outside the time of {where}, which existed from {times} ns")
+        raise TraceError(
+            f"{_words(trace, row)} lies outside the time of {where}, which existed from {times} ns"
+        )
     return [UnitSlices(span, rows[place == number]) for number, span in enumerate(spans)]
 
 

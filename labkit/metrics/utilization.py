@@ -1,7 +1,7 @@
 """Utilization: the busy share of each lane's units over the steady window.
 
-A busy lane is an occupied lane: on a CUDA stream gaps between the kernels of one op count as busy. It is not the "GPU
-utilization" that NVML reports.
+A busy lane is an occupied lane: on a CUDA stream gaps between the kernels of one op count as busy. It is not
+the "GPU utilization" that NVML reports.
 """
 
 from labkit.metrics.metric import Metric
@@ -17,6 +17,8 @@ def utilization(accounts: tuple[LaneAccount, ...], start_ns: int, end_ns: int) -
         units = [unit for unit in accounts if unit.lane == lane and unit.span_within(start_ns, end_ns)]
         span = sum(unit.span_within(start_ns, end_ns) for unit in units)
         busy = span - sum(sum(unit.stalled_within(start_ns, end_ns).values()) for unit in units)
-        value, reason = (busy / span, None) if span else (None, f"the lane {lane} did not exist in the window")
+        value, reason = (
+            (busy / span, None) if span else (None, f"the lane {lane} did not exist in the window")
+        )
         shares[lane] = Metric("busy share", value, "share", len(units), _DEFINITION, None, reason)
     return shares

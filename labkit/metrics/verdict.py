@@ -1,6 +1,7 @@
 """The verdict: how far a result may be trusted, and why, in words.
 
-INVALID is no result. WEAK is one that must not be relied on alone. VALID has nothing against it that labkit can see.
+INVALID is no result. WEAK is one that must not be relied on alone. VALID has nothing against it that labkit
+can see.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,9 @@ def judge(
     return Verdict("WEAK" if doubts else "VALID", (*doubts, *simulated))
 
 
-def _against(summary: Summary | None, trace: Trace, window: Window, status: str, drained: bool) -> tuple[str, ...]:
+def _against(
+    summary: Summary | None, trace: Trace, window: Window, status: str, drained: bool
+) -> tuple[str, ...]:
     """What makes it no result."""
     reasons = []
     if status != "ok":
@@ -65,7 +68,9 @@ def _against(summary: Summary | None, trace: Trace, window: Window, status: str,
     if summary is None:
         reasons.append("the trace could not be summarised")
     if not window.steady:
-        reasons.append("nothing completed after the warm-up" if len(completions(trace)) else "nothing completed")
+        reasons.append(
+            "nothing completed after the warm-up" if len(completions(trace)) else "nothing completed"
+        )
     failed, pending = (int((trace["status"] == status).sum()) for status in (Status.FAILED, Status.PENDING))
     if failed:
         reasons.append(f"{_count(failed, 'op')} failed")
@@ -87,7 +92,9 @@ def _doubts(trace: Trace, window: Window, warmup_steps: int) -> tuple[str, ...]:
         doubts.append(f"the trace was full: {_count(trace.dropped, 'row')} dropped")
     spread = _spread(step_intervals_ns(trace, window))
     if spread > SPREAD_ALLOWED:
-        doubts.append(f"step intervals spread by {format_percent(spread)} of their median (interquartile range)")
+        doubts.append(
+            f"step intervals spread by {format_percent(spread)} of their median (interquartile range)"
+        )
     doubts += [str(warning) for warning in trace.meta.get("warnings", [])]
     turned = sorted({mark.knob for mark in trace.marks if window.start_ns <= mark.time_ns <= window.end_ns})
     if turned:

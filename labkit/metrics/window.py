@@ -1,8 +1,8 @@
-"""The steady window: the part of a run that its numbers are taken from. Throughput, latency and utilization share it.
+"""The steady window: the part of a run that its numbers are taken from, the same for all of them.
 
-A completion is an op that completes items and succeeded. The window opens at the end of the last completion of a
-warm-up step (without warm-up: at the first completion) and closes at the last completion, so that it spans whole
-steps: what completes inside it, after its opening, was worked on inside it.
+A completion is an op that completes items and succeeded. The window opens at the end of the last completion
+of a warm-up step (without warm-up: at the first completion) and closes at the last completion, so that it
+spans whole steps: what completes inside it, after its opening, was worked on inside it.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,12 @@ class Window:
 
 def completions(trace: Trace) -> np.ndarray:
     """Rows that completed items and succeeded, in order of their ends."""
-    done = (trace["kind"] == KIND_OP) & (trace["items"] > 0) & (trace["status"] == Status.OK) & (trace["end_ns"] >= 0)
+    done = (
+        (trace["kind"] == KIND_OP)
+        & (trace["items"] > 0)
+        & (trace["status"] == Status.OK)
+        & (trace["end_ns"] >= 0)
+    )
     rows = np.flatnonzero(done)
     return rows[np.argsort(trace["end_ns"][rows], kind="stable")]
 

@@ -218,7 +218,7 @@ def _data_sets() -> Check:
         return Check("data sets", "problem", str(error), "set LABKIT_DATASETS to the datasets folder of a labkit checkout")
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        words = f"{len(wrong)} files in {root} are missing or changed: {', '.join(wrong[:3])}{more}"
+        words = f"missing or changed in {root}: {', '.join(wrong[:3])}{more}"
         return Check("data sets", "problem", words, "restore them from the checkout")
     return Check("data sets", "ok", f"whole, in {root}")
 

@@ -43,9 +43,14 @@ class Job:
     cap: int = 1_000_000
 
     @property
+    def where(self) -> str:
+        """What a workload is prepared for: "cpu", "cuda:0", or "simulated" whatever the machine."""
+        return "simulated" if self.device.startswith("simulated") else self.device
+
+    @property
     def set_up(self) -> str:
         """Jobs of the same set-up can share a prepared workload."""
-        return f"{self.recipe.name} on {self.device.partition(':')[0]} with {sorted(self.knobs.cold().items())}"
+        return f"{self.recipe.name} on {self.where} with {sorted(self.knobs.cold().items())}"
 
 
     @property

@@ -31,7 +31,7 @@ def cuda_probes(index: int = 0) -> list[Probe]:
 
     return [
         Probe("GPU memory size", "as the driver reports it", on_gpu(size)),
-        Probe("GPU arithmetic", f"product of two {GEMM_SIDE} x {GEMM_SIDE} matrices of 16 bits; the share is 1 because it is measured", on_gpu(gemm)),
+        Probe("GPU arithmetic", f"product of two {GEMM_SIDE} x {GEMM_SIDE} matrices, of 16 bits and of fp32 (TF32 allowed); the share is 1 because it is measured", on_gpu(gemm)),
         Probe("GPU memory", "a copy of up to 1 GiB, reads and writes count; the share is 1 because it is measured", on_gpu(hbm)),
         Probe("launching", f"host time of {BURST} one-element additions in eager PyTorch", on_gpu(launch)),
         Probe("the shortest kernel", f"{BURST} one-element additions in a CUDA graph", on_gpu(shortest)),
@@ -53,14 +53,28 @@ def size(device: Any, _: float) -> dict[str, float]:
 
 
 def gemm(device: Any, seconds: float) -> dict[str, float]:
-    """The rate of a large matrix product: bf16 where the GPU has it, else fp16. Random data, as power depends on it."""
+    """The rates of a large matrix product: 16 bits (bf16 where the GPU has it, else fp16), and fp32 (TF32 where it has it).
+
+    Random data, as power depends on it.
+    """
     import torch
 
-    dtype = torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    half = torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    try:
+        torch.backends.cuda.matmul.allow_tf32 = True  # as convolutions do by default
+        rates = {dtype: _product_rate(device, dtype, seconds / 2) for dtype in (half, torch.float32)}
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+    return {"gpu_flop_per_s": rates[half], "gpu_fp32_flop_per_s": rates[torch.float32], "gpu_flop_share": 1.0}
+
+
+def _product_rate(device: Any, dtype: Any, seconds: float) -> float:
+    import torch
+
     left, right = (torch.randn(GEMM_SIDE, GEMM_SIDE, device=device, dtype=dtype) for _ in range(2))
     out = torch.empty_like(left)
-    rate = 2 * GEMM_SIDE**3 * NS_PER_S / _event_ns(lambda: torch.mm(left, right, out=out), seconds)
-    return {"gpu_flop_per_s": rate, "gpu_flop_share": 1.0}
+    return 2 * GEMM_SIDE**3 * NS_PER_S / _event_ns(lambda: torch.mm(left, right, out=out), seconds)
 
 
 def hbm(device: Any, seconds: float) -> dict[str, float]:

@@ -1,7 +1,9 @@
 """Probes of the host: the clock, decoding, arithmetic and memory of one core, and what is left when others work too."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from statistics import median
 from time import perf_counter_ns
 
@@ -20,8 +22,8 @@ MIB = 1 << 20
 STREAM_BYTES = 64 * MIB
 """Larger than a core's share of any cache, so that a pass over it comes from memory."""
 
-PASSES = 8
-"""Passes of a thread in a round: long enough for the scheduler to have spread the threads over the cores."""
+PASSES = 4
+"""Passes of a thread in a round: long beside the time that starting it takes."""
 
 Figures = dict[str, float]
 
@@ -92,10 +94,10 @@ def stream_on_all(seconds: float) -> Figures:
     threads = available_cores()
     size = min(STREAM_BYTES, max(4 * MIB, 2048 * MIB // threads))
     passes = [streaming_pass(size) for _ in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
+    with threads_on_cores(threads) as each:
 
         def all_at_once() -> None:
-            for done in [pool.submit(_repeat, one_pass) for one_pass in passes]:
+            for done in [thread.submit(_repeat, one) for thread, one in zip(each, passes, strict=True)]:
                 done.result()
 
         return {"dram_bytes_per_s": per_second(2 * size * threads * PASSES, all_at_once, seconds)}
@@ -107,15 +109,35 @@ def corun(seconds: float) -> Figures:
 
     if available_cores() < 2:
         raise DeviceError("there is one core only: nothing can run beside it")
-    first, second = mixed_work(), mixed_work()
+    works = mixed_work(), mixed_work()
     shares = []
-    with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with threads_on_cores(2) as pair:
+        for thread in pair:
+            thread.submit(torch.set_num_threads, 1).result()
         end_ns = perf_counter_ns() + seconds_to_ns(seconds)
         while len(shares) <= LEAST or perf_counter_ns() < end_ns:
-            alone_ns = pool.submit(first).result()
-            both = [pool.submit(work) for work in (first, second)]
-            shares.append(2 * alone_ns / sum(done.result() for done in both))
+            alone = [thread.submit(work).result() for thread, work in zip(pair, works, strict=True)]
+            both = [thread.submit(work) for thread, work in zip(pair, works, strict=True)]
+            shares.append(sum(alone) / sum(done.result() for done in both))
     return {"corun_share": min(median(shares[1:]), 1.0)}
+
+
+@contextmanager
+def threads_on_cores(count: int) -> Iterator[list[ThreadPoolExecutor]]:
+    """`count` threads, each kept to a core of its own, so that no scheduler puts two on one core."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(ThreadPoolExecutor(1, initializer=_keep_to_core, initargs=(number,)))
+            for number in range(count)
+        ]
+
+
+def _keep_to_core(number: int) -> None:
+    try:
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[number % len(allowed)]})
+    except (AttributeError, OSError):
+        pass  # not on this system: its scheduler decides
 
 
 def matrix_product(size: int) -> Callable[[], object]:

@@ -6,18 +6,15 @@ Success is read from this record, never from a notebook's status or an exit code
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from labkit.metrics.verdict import Grade, Verdict
+
+__all__ = ["SCHEMA_VERSION", "Grade", "RunRecord", "RunStatus", "Verdict"]
+
 SCHEMA_VERSION = 1
 
 RunStatus = Literal["ok", "failed", "cancelled"]
-Grade = Literal["VALID", "WEAK", "INVALID"]
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """How far a result may be trusted, and why."""
-
-    grade: Grade
-    reasons: tuple[str, ...]
+NOT_JUDGED = Verdict("INVALID", ("nothing was measured",))
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class RunRecord:
     wall_s: float
     key: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
-    verdict: Verdict = Verdict("INVALID", ("nothing was measured",))
+    verdict: Verdict = NOT_JUDGED
     machine: dict[str, Any] | None = None
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)

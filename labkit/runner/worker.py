@@ -144,7 +144,7 @@ def _prepared(job: Any) -> Any:
     import torch
 
     torch.set_num_threads(1)
-    return job.recipe.prepare(job.knobs, job.device.partition(":")[0])
+    return job.recipe.prepare(job.knobs, job.where)
 
 
 def _start_monitor(job: Any) -> Any:

@@ -12,6 +12,7 @@ class Cost(NamedTuple):
     fixed_ns     time that no hardware figure explains, in ns
     launches     kernels that the host enqueues one by one (an eager training step has hundreds)
     pageable     the copy starts or ends in host memory that is not pinned
+    bits         width of the floating-point type it computes in
     """
 
     flop: int = 0
@@ -20,6 +21,7 @@ class Cost(NamedTuple):
     fixed_ns: int = 0
     launches: int = 1
     pageable: bool = False
+    bits: int = 32
 
 
 FREE = Cost()

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +42,20 @@ def read_parquet(path: Path) -> Trace:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            table = file.read()
         rest = json.loads(table.schema.metadata[b"labkit"])
+        if rest["version"] <= VERSION:
+            return _trace_of(table, rest)
     except FileNotFoundError:
         raise TraceError(f"there is no trace at {path}") from None
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise TraceError(f"{path} is not a labkit trace: {error}") from error
-    if rest["version"] > VERSION:
-        raise TraceError(f"{path} is of trace version {rest['version']}; this labkit reads up to {VERSION}")
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TraceError(f"{path} is not a labkit trace: {type(error).__name__}: {error}") from error
+    raise TraceError(f"{path} is of trace version {rest['version']}; this labkit reads up to {VERSION}")
+
+
+def _trace_of(table: Any, rest: dict[str, Any]) -> Trace:
+    """The trace of an Arrow table and of what lay in its metadata."""
     deps = table["deps"].combine_chunks()
     columns = {name: table[name].to_numpy().astype(np.int64) for name in INT_COLUMNS}
     for column in ("name", "lane"):

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 class Recorder:
     """Collects the rows, marks and lane units of one run.
 
-    cap  rows kept at most; the oldest are dropped first, counted and summed by lane
+    cap  rows kept at most (a quarter more while recording); the oldest are dropped first, counted and summed by lane
     """
 
     def __init__(self, cap: int = 1_000_000):
@@ -78,10 +78,12 @@ class Recorder:
         """The rows recorded since a position that an earlier call returned (0: all kept), and the new position."""
         with self._lock:
             first = max(mark - self.dropped, 0)
-            return self.rows[first:], self.dropped + len(self.rows)
+            rows = self.rows[first:]  # another thread may append meanwhile: the position comes from what was taken
+            return rows, self.dropped + first + len(rows)
 
     def finish(self, end_ns: int) -> Trace:
         """The trace so far; units still open are taken to end at `end_ns`."""
+        self._drop_oldest()
         with self._lock:
             rows = sorted(self.rows)
         spans = self._spans + [UnitSpan(lane, unit, since, end_ns) for (lane, unit), since in self._open.items()]

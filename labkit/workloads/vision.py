@@ -38,17 +38,18 @@ class Batch:
 class VisionTraining:
     """A `TrainingWorkload` over a folder of photos.
 
-    photos  the data; knobs, the cold ones: image_size, model, seed, loader; kind, the kind of device it will run on
+    photos  the data; knobs, the cold ones: image_size, model, seed, loader; where, the device it will run on:
+    "cpu", "cuda:0", "simulated"
     """
 
-    def __init__(self, photos: Photos, knobs: Any, kind: str, device_index: int = 0):
+    def __init__(self, photos: Photos, knobs: Any, where: str):
         self.photos = photos
         self.side = knobs.image_size
         self.decoded_side = self.side + max(self.side // 8, 2)
         self._seed = knobs.seed
         self._load_lane = HOST if knobs.loader == "inline" else WORKERS
-        self._real = kind != "simulated"
-        self._device = torch.device(f"cuda:{device_index}" if kind == "cuda" else "cpu" if self._real else "meta")
+        self._real = where != "simulated"
+        self._device = torch.device(where if self._real else "meta")
         self._model_name = knobs.model
         self.skipped: dict[str, str] = {}
         self._footprints: dict[tuple[str, int], Cost] = {}

@@ -12,7 +12,7 @@ LINT = Path(sys.executable).with_name("lint-imports")
 
 
 def lint(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(LINT), "--no-cache", "--config", str(root / "pyproject.toml")]
+    command = [str(LINT), "--no-cache"]
     return subprocess.run(command, cwd=root, env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
 
 

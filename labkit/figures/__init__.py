@@ -1,0 +1,26 @@
+"""What stands still is drawn here: finished runs side by side, timelines, distributions, sweeps, predictions.
+
+Every function takes data and returns a plotly figure; none shows or saves one.
+"""
+
+from labkit.figures.distribution import distribution
+from labkit.figures.prediction import prediction
+from labkit.figures.shown import Shown, shown_of
+from labkit.figures.side_by_side import side_by_side
+from labkit.figures.sweep import sweep_figure
+from labkit.figures.throughput_over_time import throughput_over_time
+from labkit.figures.timeline import timeline, two_timelines
+from labkit.figures.utilization import utilization
+
+__all__ = [
+    "Shown",
+    "distribution",
+    "prediction",
+    "shown_of",
+    "side_by_side",
+    "sweep_figure",
+    "throughput_over_time",
+    "timeline",
+    "two_timelines",
+    "utilization",
+]

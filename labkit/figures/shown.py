@@ -1,0 +1,77 @@
+"""A run as a figure or a report takes it: under which name, on what, measured or simulated, and what came out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.metrics.summary import Summary
+from labkit.runner.record import RunRecord
+from labkit.trace.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """One run to show.
+
+    label         what people call it here: "A", "B", "prefetch 4"
+    device_label  what it ran on, or what was simulated
+    measured      False for a prediction
+    trace         None where none was kept: figures that need it say so
+    predicts      for a prediction of a run that was measured on the same machine, the label of that run: the error
+                  can then be told. None for what-if on another machine, whose error nobody knows
+    """
+
+    label: str
+    device_label: str
+    measured: bool
+    summary: Summary
+    trace: Trace | None = None
+    predicts: str | None = None
+
+    @property
+    def device(self) -> str:
+        """The device label, which says "simulated" wherever the run was."""
+        if self.measured or "simulated" in self.device_label.lower():
+            return self.device_label
+        return f"simulated {self.device_label}"
+
+    @property
+    def name(self) -> str:
+        """Label and device, `B · simulated H200`."""
+        return f"{self.label} · {self.device}"
+
+    @property
+    def kind(self) -> str:
+        """`measured` or `predicted`."""
+        return "measured" if self.measured else "predicted"
+
+
+def shown_of(record: RunRecord, trace: Trace | None, label: str, predicts: str | None = None) -> Shown:
+    """A recorded run, ready to show. Raises KeyError, TypeError where the record has no metrics."""
+    summary = Summary.from_dict(record.metrics)
+    return Shown(label, record.device_label, record.measured, summary, trace, predicts)
+
+
+def measured_run_of(prediction: Shown, runs: Sequence[Shown]) -> Shown | None:
+    """The measured run that a prediction predicts, None where it predicts none of `runs`."""
+    if prediction.measured or prediction.predicts is None:
+        return None
+    return next((run for run in runs if run.measured and run.label == prediction.predicts), None)
+
+
+def absences(runs: Sequence[Shown]) -> list[str]:
+    """Why a number of these runs is absent, one line each: `A, step interval p99: …`."""
+    lines = []
+    for run in runs:
+        summary = run.summary
+        single = [summary.throughput, summary.overlap, summary.bound_efficiency]
+        grouped = [
+            *summary.step_interval.values(),
+            *summary.batch_age.values(),
+            *summary.utilization.values(),
+        ]
+        for metric in [*single, *grouped]:
+            if metric.value is None:
+                lines.append(
+                    f"{run.label} {run.kind}, {metric.name}: {metric.reason or 'no reason was recorded'}"
+                )
+    return lines

@@ -1,0 +1,104 @@
+"""Commands that run something, end to end, on the cpu and on a simulated machine, with a handful of worker starts."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labkit.data.locate import datasets_root
+
+SMALL = ["--batch-size", "4", "--image-size", "32", "--warmup", "2"]
+
+
+def children() -> list[int]:
+    return [child.pid for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_run_is_saved_shown_listed_exported_and_reported(labkit: Callable) -> None:
+    ran = labkit("run", "pipeline", *SMALL, "--device", "cpu", "--steps", "24", "--prefetch", "1", "--pinned", "--json")
+    assert ran.code == 0, ran.err
+    record = json.loads(ran.out)
+    assert (record["status"], record["measured"], record["device"]) == ("ok", True, "cpu")
+    assert record["metrics"]["throughput"]["n"] == 24
+    assert any("pinned memory cannot act on cpu" in note for note in record["notes"]), "a knob that cannot act says so"
+
+    shown = labkit("show", "last", "--json")
+    assert json.loads(shown.out) == record
+    assert "measured on cpu" in labkit("show", record["id"][-4:]).out
+    [listed] = json.loads(labkit("list", "--json").out)["runs"]
+    assert listed["id"] == record["id"]
+
+    exported = json.loads(labkit("export", "last", "--json").out)
+    events = json.loads(Path(exported["path"]).read_text())["traceEvents"]
+    assert {event["name"] for event in events} >= {"forward", "backward", "update", "wait"}
+    labkit("export", "last", "--format", "csv", "-o", "trace.csv")
+    assert Path("trace.csv").read_text().startswith("op,name,lane")
+
+    assert labkit("report", "last").code == 0
+    assert "<html" in Path("report.html").read_text()
+    assert children() == [], "no process is left"
+
+
+def test_a_prediction_says_simulated_everywhere(labkit: Callable) -> None:
+    ran = labkit("predict", "pipeline", *SMALL[:4], "--on", "t4", "--steps", "50", "--json")
+    assert ran.code == 0, ran.err
+    [record] = json.loads(ran.out)["runs"]
+    assert not record["measured"]
+    assert "simulated" in record["device_label"]
+    assert any("simulated" in reason for reason in record["verdict"]["reasons"])
+    assert "simulated" in labkit("list").out
+
+
+def test_a_sweep_goes_on_where_it_ended(labkit: Callable) -> None:
+    words = ["sweep", "pipeline", *SMALL, "--device", "cpu", "--steps", "4", "--grid", "prefetch=0,1", "--json"]
+    first = json.loads(labkit(*words).out)
+    assert (len(first["runs"]), first["skipped"]) == (2, 0)
+    second = json.loads(labkit(*words, "--grid", "workers=1,2").out)
+    assert (len(second["runs"]), second["skipped"]) == (2, 2)
+
+
+def test_images_that_are_broken_are_counted_named_and_replaced(labkit: Callable) -> None:
+    for name in ("cat", "coffee"):
+        shutil.copytree(datasets_root() / "photos" / name, f"mine/{name}")
+    whole = sorted(Path("mine/cat").glob("*.jpg"))[0]
+    whole.write_bytes(whole.read_bytes()[:3000])
+    Path("mine/cat/zzz.jpg").write_bytes(b"not an image")
+    words = ["run", "pipeline", *SMALL, "--device", "cpu", "--steps", "12", "--data", "mine", "--json"]
+    record = json.loads(labkit(*words).out)
+    assert record["status"] == "ok"
+    notes = "\n".join(record["notes"])
+    assert "zzz.jpg" in notes
+    assert f"1 images could not be decoded and were replaced by the next: {whole}" in notes
+
+
+def test_no_data_is_a_failed_record_with_the_reason(labkit: Callable) -> None:
+    Path("empty").mkdir()
+    ended = labkit("run", "pipeline", "--data", "empty", "--device", "cpu", "--steps", "1", "--json")
+    assert ended.code == 1
+    record = json.loads(ended.out)
+    assert record["status"] == "failed"
+    assert "no class sub-folder with photos in empty" in record["reason"]
+    assert record["verdict"]["grade"] == "INVALID"
+
+
+@pytest.mark.parametrize("moment_s", [0.2, 1.5, 4.0])
+def test_ctrl_c_leaves_no_process_and_exit_code_130(tmp_path: Path, moment_s: float) -> None:
+    command = [sys.executable, "-m", "labkit", "run", "pipeline", "--device", "cpu", "--seconds", "600", "--json"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(moment_s)
+    family = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT), err  # -SIGINT: Python itself was still starting
+    if out:
+        assert json.loads(out)["status"] == "cancelled"
+    gone, alive = psutil.wait_procs(family, timeout=20)
+    assert alive == []
