@@ -91,8 +91,8 @@ class CostModel:
 
     def _kernel_ns(self, cost: Cost) -> float:
         figure = self.machine.__getitem__
-        peak = figure("gpu_flop_per_s" if cost.bits == 16 else "gpu_fp32_flop_per_s")
-        by_flop = cost.flop / (peak * figure("gpu_flop_share"))
+        peak = "gpu_flop_per_s" if cost.bits == 16 else "gpu_fp32_flop_per_s"
+        by_flop = cost.flop / (figure(peak) * figure("gpu_flop_share")) if cost.flop else 0.0
         by_bytes = cost.bytes / (figure("hbm_bytes_per_s") * figure("hbm_share"))
         return max(by_flop * NS_PER_S, by_bytes * NS_PER_S, cost.launches * figure("gpu_min_kernel_ns"))
 

@@ -7,14 +7,13 @@ A handle's gate is a lock that is held until the op has ended: whoever needs the
 waits on a lock of its own, released by the first op to end that it watches.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from queue import SimpleQueue
-from threading import Lock, Thread
+from collections.abc import Iterable, Sequence
+from threading import Lock
 from time import perf_counter_ns, sleep
 from typing import Any
 
 from labkit.device.device import Failure, How, Kind
+from labkit.device.thread_lane import Entry, ThreadLane
 from labkit.errors import ContractError, DeviceError
 from labkit.schedule import Handle, Lane, Op, Status
 from labkit.trace import KIND_OP, KIND_WAIT, Recorder
@@ -22,18 +21,6 @@ from labkit.units import NS_PER_S
 
 _PENDING, _OK, _FAILED = Status.PENDING, Status.OK, Status.FAILED
 _SKIPPED, _CANCELLED = Status.SKIPPED, Status.CANCELLED
-
-
-@dataclass(slots=True)
-class Entry:
-    """An op on its way: dropped when the op has ended, and its arguments with it."""
-
-    handle: Handle
-    op: Op
-    args: tuple[Any, ...]
-    deps: list[Handle]
-    submit_ns: int
-    queued_ns: int
 
 
 class LiveDevice:
@@ -282,55 +269,6 @@ class LiveDevice:
         handle.gate.release()
         if gate is not None:
             gate.release()
-
-
-class ThreadLane:
-    """A lane of threads, one a unit, that take ops from one queue in order."""
-
-    def __init__(self, device: LiveDevice, lane: Lane, width: int):
-        self._device = device
-        self._lane = lane
-        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
-        self._threads: dict[int, Thread] = {}
-        self._retired: list[Thread] = []
-        self._width = 0
-        self._lock = Lock()
-        self.put: Callable[[Entry], None] = self._queue.put
-        self.resize(width)
-
-    def resize(self, width: int) -> None:
-        """Start threads, or let some end after what is queued now."""
-        for _ in range(self._width, width):
-            with self._lock:
-                unit = next(number for number in range(len(self._threads) + 1) if number not in self._threads)
-                name = f"labkit-{self._lane}-{unit}"
-                thread = self._threads[unit] = Thread(target=self._serve, args=(unit,), name=name, daemon=True)
-            self._device.recorder.open_unit(str(self._lane), unit, self._device.now())
-            thread.start()
-        for _ in range(width, self._width):
-            self._queue.put(None)
-        self._width = width
-
-    def close(self) -> None:
-        """Let every thread end after what is queued, and wait for that."""
-        with self._lock:
-            threads = [*self._threads.values(), *self._retired]
-        self.resize(0)
-        for thread in threads:
-            thread.join()
-
-    def _serve(self, unit: int) -> None:
-        self._device._on_thread_start(self._lane)
-        name = str(self._lane)
-        run, get = self._device.run, self._queue.get
-        while (entry := get()) is not None:
-            run(entry, name, unit)
-            entry = None  # the op's arguments and value must not outlive it in this frame
-        with self._lock:
-            self._retired = [thread for thread in self._retired if thread.is_alive()]
-            self._retired.append(self._threads.pop(unit))
-        self._device._on_thread_end(self._lane)
-        self._device.recorder.close_unit(name, unit, self._device.now())
 
 
 def without_frames(error: BaseException) -> BaseException:

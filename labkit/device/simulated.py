@@ -4,8 +4,8 @@
 
 `wait` moves the host's time to the end it awaited. No verb costs less than 1 ns. A cost is fixed when its op is
 submitted, so sharing is an approximation, stated here: cores are handed out first come, first served and whole
-(work is conserved, time slices are not modelled), and a copy that begins while the other direction is
-copying keeps `link_duplex_share` of its rate throughout.
+(work is conserved, time slices are not modelled; on a cpu machine compute has a core of its own), and a copy that
+begins while the other direction is copying keeps `link_duplex_share` of its rate throughout.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class SimulatedDevice:
         self._retired: dict[tuple[Lane, int], int] = {}
         self._costs: dict[tuple[str, str, Any], tuple[int, int, int]] = {}
         self._cores: list[int] = []
-        self._core_roles = {"workers", "host"} | ({"compute", "h2d", "d2h"} if machine.kind == "cpu" else set())
+        self._core_roles = {"workers", "host"}
         self._now = 0
         self._next_id = 0
         self._unread: dict[int, Handle] = {}
@@ -217,13 +217,16 @@ class SimulatedDevice:
         return host_ns, model.duration_ns(name, role, cost), 0 if role == "host" else model.dispatch_ns(role)
 
     def _share_cores(self) -> None:
-        """Cores matter only where more threads can run at once than there are cores."""
-        threads = sum(len(units) for lane, units in self._units.items() if lane.role in self._core_roles)
+        """Workers share the cores that compute has not taken for itself; that matters only where there are too few."""
         cores = int(self.machine.get("cores") or 0)
-        if cores and threads > cores and not self._cores:
-            self._cores = [0] * cores
-        elif threads <= cores:
+        computing = sum(len(units) for lane, units in self._units.items() if lane.role == "compute")
+        if self.machine.kind == "cpu" and cores:
+            cores = max(cores - computing, 1)
+        threads = sum(len(units) for lane, units in self._units.items() if lane.role in self._core_roles)
+        if not cores or threads <= cores:
             self._cores = []
+        elif len(self._cores) != cores:
+            self._cores = sorted([*self._cores, *[0] * cores])[-cores:]
 
     def _core_at(self, ready: int) -> tuple[int, int]:
         """The core to take: the one idle for the shortest time, else the first to become free."""

@@ -163,10 +163,9 @@ class _Columns:
         if woke_by >= 0:
             return Wait(waker + 1 if waker < item else 0, earlier, -1)
         left = self.end[item]
-        ended = any(
-            self.end[need - 1] <= left for need in earlier
-        )  # cancelled: what it awaited did not end the wait
-        return Wait(0, () if ended else earlier, left)
+        if any(self.end[need - 1] <= left for need in earlier):
+            earlier = ()  # the run was cancelled: it was not for what it awaited that the wait ended
+        return Wait(0, earlier, left)
 
 
 def _check_dependencies(trace: Trace) -> None:

@@ -23,12 +23,12 @@ class UnitSlices:
 
 
 def slices_by_unit(trace: Trace) -> list[UnitSlices]:
-    """Every unit span of the trace with its slices.
+    """Every unit span of the trace with its slices. A unit that would have come after the end never was.
 
     Raises TraceError where two slices of one unit overlap, or one lies outside its unit's time.
     """
     spans: dict[tuple[str, int], list[UnitSpan]] = {}
-    for span in trace.units:
+    for span in (span for span in trace.units if span.close_ns > span.open_ns):
         spans.setdefault((span.lane, span.unit), []).append(span)
     rows = _rows_of_units(trace)
     stray = next(iter(rows.keys() - spans.keys()), None)

@@ -186,13 +186,20 @@ def test_an_op_takes_the_core_that_has_been_idle_for_the_shortest_time(gpu):
     assert times(late) == (52, 152) and times(early) == (11, 31)
 
 
-def test_compute_takes_a_core_on_a_cpu_machine_and_none_on_a_gpu(cpu, gpu):
+def test_on_a_cpu_machine_compute_has_a_core_of_its_own_and_workers_share_the_rest(cpu, gpu):
     ends = []
     for open_device in (cpu, gpu):
-        device = open_device({"workers": 2}, cores=1)
-        device.submit(op("load", "workers", 100))
-        ends.append(device.submit(op("step", "compute", 100)).end_ns)
-    assert ends == [201, 102]
+        device = open_device({"workers": 2}, cores=2)
+        step = device.submit(op("step", "compute", 100))
+        loads = [device.submit(op("load", "workers", 100)) for _ in range(2)]
+        ends.append([handle.end_ns for handle in (step, *loads)])
+    assert ends == [[101, 202, 302], [101, 102, 103]]
+
+
+def test_the_only_core_of_a_cpu_machine_is_left_to_the_workers_too(cpu):
+    device = cpu({"workers": 2}, cores=1)
+    device.submit(op("step", "compute", 100))
+    assert [device.submit(op("load", "workers", 100)).end_ns for _ in range(2)] == [102, 202]
 
 
 def test_a_copy_that_begins_while_the_other_direction_copies_keeps_its_duplex_share(gpu):
