@@ -50,7 +50,8 @@ class SimulatedDevice:
         self._retired: dict[tuple[Lane, int], int] = {}
         self._costs: dict[tuple[str, str, Any], tuple[int, int, int]] = {}
         self._cores: list[int] = []
-        self._core_roles = {"workers", "host"}
+        one_core = machine.kind == "cpu" and machine.get("cores") == 1
+        self._core_roles = {"workers", "host", "compute"} if one_core else {"workers", "host"}
         self._now = 0
         self._next_id = 0
         self._unread: dict[int, Handle] = {}

@@ -31,7 +31,9 @@ def run_folders(folder: Path) -> list[Path]:
         found = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
         return sorted(found, key=_age)
     except (FileNotFoundError, NotADirectoryError):
-        raise StoreError(f"there is no runs folder {folder}; runs are saved there, or name another folder") from None
+        raise StoreError(
+            f"there is no runs folder {folder}; runs are saved there, or name another folder"
+        ) from None
     except OSError as error:
         raise StoreError(f"the runs folder {folder} cannot be read: {error.strerror or error}") from error
 
@@ -55,8 +57,12 @@ def find_run(text: str | Path, folder: str | Path = DEFAULT_FOLDER) -> Path:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise StoreError(f"{name!r} names {len(matches)} runs in {folder}: {_names(matches)}; give more of the id")
-    raise StoreError(f"there is no run {name!r} in {folder}; the newest there: {_names(folders) or 'none at all'}")
+        raise StoreError(
+            f"{name!r} names {len(matches)} runs in {folder}: {_names(matches)}; give more of the id"
+        )
+    raise StoreError(
+        f"there is no run {name!r} in {folder}; the newest there: {_names(folders) or 'none at all'}"
+    )
 
 
 def _age(path: Path) -> tuple[str, int, str]:

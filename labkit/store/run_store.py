@@ -72,7 +72,9 @@ def save_run(folder: str | Path, record: RunRecord, trace: Trace | None) -> Path
     except OSError as error:
         raise _cannot_write(record.id, folder, error) from error
     except (TypeError, ValueError) as error:
-        raise StoreError(f"the trace of run {record.id} is not plain data and cannot be written: {error}") from error
+        raise StoreError(
+            f"the trace of run {record.id} is not plain data and cannot be written: {error}"
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return final
@@ -107,14 +109,18 @@ def _read_record(file: Path) -> RunRecord:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StoreError(f"{file} is missing: the run was not written by labkit, or parts of it were deleted") from None
+        raise StoreError(
+            f"{file} is missing: the run was not written by labkit, or parts of it were deleted"
+        ) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{file} cannot be read: {error}") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int):
         raise StoreError(f"{file} is not a run record: it gives no schema_version")
     if version > SCHEMA_VERSION:
-        raise StoreError(f"{file} is of schema version {version}; this labkit reads up to {SCHEMA_VERSION}: update it")
+        raise StoreError(
+            f"{file} is of schema version {version}; this labkit reads up to {SCHEMA_VERSION}: update it"
+        )
     try:
         return RunRecord.from_dict(data)
     except (KeyError, TypeError, AttributeError) as error:
@@ -140,7 +146,11 @@ def _not_json(value: Any, place: str) -> tuple[str, Any] | None:
     elif isinstance(value, list | tuple):
         entries = [(f"{place}[{index}]", part) for index, part in enumerate(value)]
     else:
-        fine = value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+        fine = (
+            value is None
+            or isinstance(value, str | int)
+            or (isinstance(value, float) and math.isfinite(value))
+        )
         return None if fine else (place, value)
     return next((found for name, part in entries if (found := _not_json(part, name))), None)
 
@@ -160,7 +170,9 @@ def _refuse_existing(final: Path) -> None:
 
 
 def _taken(run_id: str, folder: Path) -> StoreError:
-    return StoreError(f"there is a run {run_id} in {folder} already, or one is being written; it is not overwritten")
+    return StoreError(
+        f"there is a run {run_id} in {folder} already, or one is being written; it is not overwritten"
+    )
 
 
 def _cannot_write(run_id: str, folder: Path, error: OSError) -> StoreError:

@@ -14,7 +14,9 @@ WARMUP = 4
 ITEMS = 32
 
 
-def pipeline_trace(prefetch: int, steps: int, load_us: int = 9, train_us: int = 6, toggle_at: int | None = None) -> Trace:
+def pipeline_trace(
+    prefetch: int, steps: int, load_us: int = 9, train_us: int = 6, toggle_at: int | None = None
+) -> Trace:
     """load → forward → update on two workers and one compute lane, `prefetch` batches ahead (0 until the toggle)."""
     device = SimulatedDevice(Machine("toy", "toy", "cpu", {}), widths={"workers": 2})
     loading: deque[tuple[int, Any]] = deque()
@@ -58,7 +60,9 @@ def shown(
     return Shown(label, device, measured, summarize(trace, warmup_steps=WARMUP), trace, predicts)
 
 
-def shown_of_trace(trace: Trace, label: str = "A", measured: bool = True, device: str = "CPU threads") -> Shown:
+def shown_of_trace(
+    trace: Trace, label: str = "A", measured: bool = True, device: str = "CPU threads"
+) -> Shown:
     """Any trace, ready to draw."""
     return Shown(label, device, measured, summarize(trace), trace)
 
@@ -71,7 +75,24 @@ def dense_trace(slices: int, length_ns: int = 600, gap_ns: int = 400) -> Trace:
     for place in range(slices):
         start = place * (length_ns + gap_ns)
         recorder.append(
-            (place, KIND_OP, "step", "compute", 0, place, 1, start, start, start, start + length_ns, 0, 0, -1, Status.OK, ())
+            (
+                place,
+                KIND_OP,
+                "step",
+                "compute",
+                0,
+                place,
+                1,
+                start,
+                start,
+                start,
+                start + length_ns,
+                0,
+                0,
+                -1,
+                Status.OK,
+                (),
+            )
         )
     return recorder.finish(slices * (length_ns + gap_ns))
 

@@ -62,7 +62,9 @@ def test_lines_are_dashed_exactly_where_the_run_was_simulated_in(name: str, b: S
     assert named and {trace.line.dash for trace in named if trace.showlegend is not False} == {"dash"}
 
 
-def test_predicted_bars_are_hatched_and_measured_ones_solid_beside_each_other(a: Shown, b: Shown, predicted_b: Shown):
+def test_predicted_bars_are_hatched_and_measured_ones_solid_beside_each_other(
+    a: Shown, b: Shown, predicted_b: Shown
+):
     for figure in (side_by_side([a, b, predicted_b]), prediction([a, b, predicted_b])):
         for trace in figure.data:
             assert is_hatched(trace) == ("simulated" in trace.name), trace.name
@@ -99,11 +101,15 @@ def test_a_run_without_a_trace_is_drawn_as_far_as_its_summary_goes(draw: Draw, b
 
 def test_figures_need_no_browser_and_no_image_export():
     code = "import sys, labkit.figures; print(*sorted({'kaleido', 'torch', 'ipywidgets', 'pandas'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert done.stdout.split() == []
 
 
 def test_importing_labkit_brings_in_no_plotly():
     code = "import sys, labkit; print('plotly' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert done.stdout.strip() == "False"

@@ -31,13 +31,20 @@ def test_a_metric_that_is_not_there_is_a_dash():
     assert metric_text(None) == "–"
 
 
-@pytest.mark.parametrize(("value", "text"), [(999, "999"), (1005, "1\u202f000"), (99_950, "100\u202f000"), (12.345, "12.3")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(999, "999"), (1005, "1\u202f000"), (99_950, "100\u202f000"), (12.345, "12.3")]
+)
 def test_counts_are_rounded_to_three_digits(value: float, text: str):
     assert count_text(value) == text
 
 
 def test_an_error_has_its_sign():
-    assert [error_text(error) for error in (0.041, -0.064, 0.31, 0.0)] == ["+4.1 %", "-6.4 %", "+31 %", "+0.0 %"]
+    assert [error_text(error) for error in (0.041, -0.064, 0.31, 0.0)] == [
+        "+4.1 %",
+        "-6.4 %",
+        "+31 %",
+        "+0.0 %",
+    ]
 
 
 def test_the_error_of_what_is_absent_or_zero_is_absent():
@@ -47,6 +54,8 @@ def test_the_error_of_what_is_absent_or_zero_is_absent():
     assert relative_error(metric(1, "ns"), None) is None
 
 
-@pytest.mark.parametrize(("largest", "name"), [(5e9, "s"), (1.9e9, "ms"), (17e6, "ms"), (1500, "ns"), (2500, "µs"), (0, "ns")])
+@pytest.mark.parametrize(
+    ("largest", "name"), [(5e9, "s"), (1.9e9, "ms"), (17e6, "ms"), (1500, "ns"), (2500, "µs"), (0, "ns")]
+)
 def test_the_unit_of_an_axis_suits_its_largest_time(largest: float, name: str):
     assert time_unit(largest).name == name

@@ -6,7 +6,9 @@ import pytest
 from labkit.figures import sweep_figure
 
 
-def run(prefetch: int, throughput: float | None, measured: bool = True, grade: str = "VALID", **more: object) -> dict[str, object]:
+def run(
+    prefetch: int, throughput: float | None, measured: bool = True, grade: str = "VALID", **more: object
+) -> dict[str, object]:
     device = "CPU threads" if measured else "simulated H200"
     row = {"id": f"r{prefetch}", "status": "ok", "device_label": device, "measured": measured, "grade": grade}
     return {**row, "throughput": throughput, "knob.prefetch": prefetch, **more}
@@ -38,13 +40,17 @@ def test_an_invalid_run_is_a_cross_outside_the_line_and_a_weak_one_is_open():
 
 
 def test_runs_without_the_number_are_left_out_and_counted():
-    figure = sweep_figure(pd.DataFrame([run(0, 10.0), run(1, None), run(2, 30.0)]), "knob.prefetch", "throughput")
+    figure = sweep_figure(
+        pd.DataFrame([run(0, 10.0), run(1, None), run(2, 30.0)]), "knob.prefetch", "throughput"
+    )
     assert list(figure.data[0].x) == [0, 2]
     assert "1 of 3 runs have no throughput and are not drawn" in figure.layout.title.text
 
 
 def test_several_runs_at_one_x_are_not_joined():
-    figure = sweep_figure(pd.DataFrame([run(0, 10.0), run(0, 12.0), run(1, 30.0)]), "knob.prefetch", "throughput")
+    figure = sweep_figure(
+        pd.DataFrame([run(0, 10.0), run(0, 12.0), run(1, 30.0)]), "knob.prefetch", "throughput"
+    )
     assert figure.data[0].mode == "markers"
 
 
@@ -74,4 +80,7 @@ def test_a_column_that_is_not_there_is_refused():
 
 def test_an_empty_table_says_so():
     frame = pd.DataFrame([run(0, 1.0)]).iloc[:0]
-    assert sweep_figure(frame, "knob.prefetch", "throughput").layout.annotations[0].text == "no run has both numbers"
+    assert (
+        sweep_figure(frame, "knob.prefetch", "throughput").layout.annotations[0].text
+        == "no run has both numbers"
+    )

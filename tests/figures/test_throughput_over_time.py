@@ -50,4 +50,6 @@ def test_a_toggle_is_marked_and_seen():
 
 
 def figure_unit_ns(figure) -> int:
-    return {"s": 10**9, "ms": 10**6, "µs": 1000, "ns": 1}[figure.layout.xaxis.title.text.rpartition("(")[2].strip(")")]
+    return {"s": 10**9, "ms": 10**6, "µs": 1000, "ns": 1}[
+        figure.layout.xaxis.title.text.rpartition("(")[2].strip(")")
+    ]

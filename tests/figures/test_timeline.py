@@ -46,9 +46,13 @@ def test_a_bar_begins_and_ends_where_its_slice_does(a: Shown):
     figure = timeline(a, 0, 30_000)
     update = bars(figure)["update"]
     rows = np.flatnonzero((a.trace["items"] > 0) & (a.trace["end_ns"] <= 30_000))
-    unit_ns = {"µs": 1000, "ns": 1, "ms": 1_000_000}[figure.layout.xaxis.title.text.rpartition("(")[2].strip(")")]
-    np.testing.assert_allclose(update.base[: len(rows)] * unit_ns, a.trace["start_ns"][rows])
-    np.testing.assert_allclose(update.x[: len(rows)] * unit_ns, (a.trace["end_ns"] - a.trace["start_ns"])[rows])
+    unit_ns = {"µs": 1000, "ns": 1, "ms": 1_000_000}[
+        figure.layout.xaxis.title.text.rpartition("(")[2].strip(")")
+    ]
+    np.testing.assert_allclose(np.array(update.base[: len(rows)], float) * unit_ns, a.trace["start_ns"][rows])
+    np.testing.assert_allclose(
+        np.array(update.x[: len(rows)], float) * unit_ns, (a.trace["end_ns"] - a.trace["start_ns"])[rows]
+    )
 
 
 def test_slices_are_cut_to_the_view(a: Shown):
@@ -108,7 +112,9 @@ def test_fifty_thousand_slices_become_at_most_two_thousand_bins_a_row():
 
 def test_the_raster_shows_the_true_busy_share():
     run = shown_of_trace(dense_trace(50_000))
-    compute = next(picture for picture in timeline(run, 0, run.trace.end_ns).data if picture.name == "compute")
+    compute = next(
+        picture for picture in timeline(run, 0, run.trace.end_ns).data if picture.name == "compute"
+    )
     np.testing.assert_allclose(compute.z, 0.6, rtol=1e-5)
     assert compute.colorscale[1][1] == with_alpha(LANE_COLOURS["compute"], 1)
 

@@ -101,6 +101,20 @@ def test_as_many_slots_are_made_as_batches_are_held_and_one_spare(lab):
         assert len(set(workload.slot_of_step.values())) == prefetch + 2
 
 
+def test_a_load_waits_for_the_copy_out_of_its_slot_and_a_copy_for_the_last_reader_of_its_slot(lab):
+    workload = lab.Training()
+    trace = lab.run(workload, lab.steps_of([3] * 12 + [0] * 4 + [1] * 8))
+    ops = {(trace.name_of(row), int(trace["step"][row])): row for row in range(len(trace))}
+    before: dict[int, int] = {}
+    for step, slot in workload.slot_of_step.items():
+        load, copy = ops["load", step], ops["copy", step]
+        guards = [ops[name, before[slot]] for name in ("copy", "backward")] if slot in before else []
+        assert trace.deps(load).tolist() == guards[:1]
+        assert trace.deps(copy).tolist() == [load, *guards[1:]]
+        before[slot] = step
+    assert len(before) == 5 < len(workload.slot_of_step)
+
+
 def test_memory_is_flat_over_a_hundred_thousand_steps(lab):
     class Forgetful(lab.Training):
         def load(self, step: Step, slot: int) -> Op:

@@ -34,7 +34,26 @@ def trace() -> Trace:
     recorder.open_unit("compute", 0, 0)
     for step in range(2):
         start = 1000 * step
-        recorder.append((step, KIND_OP, "train", "compute", 0, step, 32, start, start + 1, start, start + 900, 7, 8, -1, 1, ()))
+        recorder.append(
+            (
+                step,
+                KIND_OP,
+                "train",
+                "compute",
+                0,
+                step,
+                32,
+                start,
+                start + 1,
+                start,
+                start + 900,
+                7,
+                8,
+                -1,
+                1,
+                (),
+            )
+        )
     recorder.mark(500, 1, "prefetch", 0, 2)
     recorder.meta["measured"] = True
     return recorder.finish(2000)

@@ -67,7 +67,9 @@ def test_an_id_that_is_no_safe_folder_name_is_refused(tmp_path: Path, run_id: st
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_number_that_is_not_finite_is_refused_and_its_place_is_named(tmp_path: Path, bad: float, record: RunRecord):
+def test_a_number_that_is_not_finite_is_refused_and_its_place_is_named(
+    tmp_path: Path, bad: float, record: RunRecord
+):
     record = replace(record, metrics={"throughput": {"value": bad}})
     with pytest.raises(StoreError, match=r"metrics\.throughput\.value is (nan|inf)"):
         save_run(tmp_path, record, None)
@@ -88,12 +90,16 @@ def test_a_full_disk_leaves_nothing_and_says_what_where_and_how_much_is_free(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(run_store, "write_parquet", half_a_file)
-    with pytest.raises(StoreError, match=rf"run {ID} cannot be written to .*: No space left on device \(free there: .*B\)"):
+    with pytest.raises(
+        StoreError, match=rf"run {ID} cannot be written to .*: No space left on device \(free there: .*B\)"
+    ):
         save_run(tmp_path, record, trace)
     assert os.listdir(tmp_path) == []
 
 
-def test_an_interrupt_in_the_midst_leaves_nothing(tmp_path: Path, monkeypatch, record: RunRecord, trace: Trace):
+def test_an_interrupt_in_the_midst_leaves_nothing(
+    tmp_path: Path, monkeypatch, record: RunRecord, trace: Trace
+):
     def interrupted(trace: Trace, path: Path) -> None:
         path.write_bytes(b"PAR1")
         raise KeyboardInterrupt
@@ -116,7 +122,9 @@ save_run(sys.argv[2], record, trace)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
-def test_a_refusal_of_the_operating_system_itself_leaves_nothing(tmp_path: Path, record: RunRecord, trace: Trace):
+def test_a_refusal_of_the_operating_system_itself_leaves_nothing(
+    tmp_path: Path, record: RunRecord, trace: Trace
+):
     source, target = tmp_path / "source", tmp_path / "target"
     save_run(source, record, trace)
     command = [sys.executable, "-c", LIMITED, str(source), str(target)]
@@ -155,7 +163,9 @@ def test_of_many_writers_of_one_id_exactly_one_wins(tmp_path: Path, record: RunR
     assert os.listdir(tmp_path) == [ID]
 
 
-def test_whoever_lists_while_others_save_sees_whole_runs_only(tmp_path: Path, record: RunRecord, trace: Trace):
+def test_whoever_lists_while_others_save_sees_whole_runs_only(
+    tmp_path: Path, record: RunRecord, trace: Trace
+):
     ids = [f"20261130-2315{second:02d}-pipeline-0000" for second in range(24)]
     with ThreadPoolExecutor(4) as pool:
         saves = [pool.submit(save_run, tmp_path, replace(record, id=run_id), trace) for run_id in ids]
@@ -195,7 +205,10 @@ BROKEN = {
     "a list": ("[1, 2]", "gives no schema_version"),
     "no version": ('{"id": "x"}', "gives no schema_version"),
     "later": ('{"schema_version": 999}', "schema version 999; this labkit reads up to 1"),
-    "fields missing": ('{"schema_version": 1, "verdict": {"grade": "VALID", "reasons": []}}', "not a whole run record"),
+    "fields missing": (
+        '{"schema_version": 1, "verdict": {"grade": "VALID", "reasons": []}}',
+        "not a whole run record",
+    ),
     "verdict missing": ('{"schema_version": 1}', "not a whole run record"),
     "not text": ("\udce9\udcff", "cannot be read"),
 }
@@ -221,5 +234,7 @@ def test_a_missing_runs_folder_is_an_error(tmp_path: Path):
 
 def test_importing_the_store_brings_in_neither_pandas_nor_pyarrow():
     code = "import sys, labkit.store; print(*sorted({'pandas', 'pyarrow', 'plotly', 'torch'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert done.stdout.split() == []

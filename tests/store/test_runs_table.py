@@ -13,7 +13,11 @@ from labkit.store.table import COLUMNS
 
 METRICS = {
     "throughput": {"value": 640.0},
-    "step_interval": {"p50": {"value": 5e7}, "p95": {"value": 6e7}, "p99": {"value": None, "reason": "n = 40 of 100"}},
+    "step_interval": {
+        "p50": {"value": 5e7},
+        "p95": {"value": 6e7},
+        "p99": {"value": None, "reason": "n = 40 of 100"},
+    },
     "batch_age": {"p50": {"value": 1.5e8}},
     "utilization": {"compute": {"value": 0.25}, "workers": {"value": 0.5}},
     "bottleneck": "compute",

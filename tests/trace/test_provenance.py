@@ -42,7 +42,14 @@ def test_a_package_that_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch
     assert provenance(NOW)["packages"]["no-such-package-of-ours"] is None
 
 
-def test_without_git_the_revision_is_unknown_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch):
+def pretend_checkout(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """labkit seems to lie in `folder`, which seems to be a git checkout."""
+    (folder / ".git").mkdir(exist_ok=True)
+    monkeypatch.setattr(module, "__file__", str(folder / "labkit" / "trace" / "provenance.py"))
+
+
+def test_without_git_the_revision_is_unknown_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    pretend_checkout(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", "")
     found = provenance(NOW)
     assert found["revision"] is None
@@ -52,7 +59,9 @@ def test_without_git_the_revision_is_unknown_and_nothing_else_is(monkeypatch: py
 @pytest.mark.parametrize("error", [
     FileNotFoundError("git"), subprocess.TimeoutExpired("git", 5), subprocess.CalledProcessError(128, "git"),
 ])  # fmt: skip
-def test_a_git_that_fails_or_hangs_makes_the_revision_unknown(monkeypatch: pytest.MonkeyPatch, error: Exception):
+def test_a_git_that_fails_or_hangs_makes_the_revision_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception):
+    pretend_checkout(monkeypatch, tmp_path)
+
     def fail(*args: object, **options: object) -> None:
         raise error
 
@@ -78,7 +87,7 @@ def test_a_checkout_says_its_revision_and_whether_it_was_changed(monkeypatch: py
     (tmp_path / "file").write_text("one")
     git("add", "file")
     git("commit", "-q", "-m", "one", "--no-gpg-sign")
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "labkit" / "trace" / "provenance.py"))
+    pretend_checkout(monkeypatch, tmp_path)
     clean = provenance(NOW)["revision"]
     (tmp_path / "file").write_text("two")
     module._lasting.cache_clear()
@@ -86,7 +95,8 @@ def test_a_checkout_says_its_revision_and_whether_it_was_changed(monkeypatch: py
     assert provenance(NOW)["revision"] == clean + "+"
 
 
-def test_the_slow_part_is_found_out_once(monkeypatch: pytest.MonkeyPatch):
+def test_the_slow_part_is_found_out_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    pretend_checkout(monkeypatch, tmp_path)
     first = provenance(NOW)
     monkeypatch.setattr(module.subprocess, "run", lambda *args, **options: pytest.fail("asked again"))
     assert provenance(NOW) == first
