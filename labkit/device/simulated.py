@@ -222,12 +222,12 @@ class SimulatedDevice:
         cores = int(self.machine.get("cores") or 0)
         computing = sum(len(units) for lane, units in self._units.items() if lane.role == "compute")
         if self.machine.kind == "cpu" and cores:
-            cores = max(cores - computing, 1)
-        threads = sum(len(units) for lane, units in self._units.items() if lane.role in self._core_roles)
-        if not cores or threads <= cores:
+            cores = max(cores - computing, 1)  # the only core is everybody's
+        busy_until = [free for lane, units in self._units.items() if lane.role in self._core_roles for free in units]
+        if not cores or len(busy_until) <= cores:
             self._cores = []
         elif len(self._cores) != cores:
-            self._cores = sorted([*self._cores, *[0] * cores])[-cores:]
+            self._cores = sorted(busy_until)[-cores:]
 
     def _core_at(self, ready: int) -> tuple[int, int]:
         """The core to take: the one idle for the shortest time, else the first to become free."""

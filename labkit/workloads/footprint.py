@@ -26,10 +26,17 @@ class _Traffic(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
-            tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)]
+            written = _overwritten(func, args) if result is None else result
+            tensors = [leaf for leaf in tree_leaves((args, kwargs, written)) if isinstance(leaf, torch.Tensor)]
             self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             self.launches += 1
         return result
+
+
+def _overwritten(func: Any, args: Any) -> list[Any]:
+    """The arguments that an in-place operator writes; those over lists of tensors return nothing."""
+    declared = zip(func._schema.arguments, args, strict=False)
+    return [value for argument, value in declared if argument.alias_info and argument.alias_info.is_write]
 
 
 def footprint(work: Callable[[], Any]) -> tuple[Cost, Any]:

@@ -51,7 +51,6 @@ class VisionTraining:
         self._real = where != "simulated"
         self._device = torch.device(where if self._real else "meta")
         self._model_name = knobs.model
-        self.skipped: dict[str, str] = {}
         self._footprints: dict[tuple[str, int], Cost] = {}
         self._buffers = Buffers(self._device)
         self._pixels = photos.sizes_wh.astype(np.int64).prod(axis=1)
@@ -62,9 +61,10 @@ class VisionTraining:
         self.begin()
 
     def begin(self) -> None:
-        """A new run starts: the order of images from the beginning, no losses read. Weights are kept."""
+        """A new run starts: the order of images from the beginning, no losses read, none skipped. Weights are kept."""
         self._order = _epochs(len(self.photos), self._seed)
         self._ledger = CostLedger()
+        self.skipped: dict[str, str] = {}
         self._first_loss: float | None = None
         self._last_loss: float | None = None
         self._losses_read = 0
@@ -251,8 +251,13 @@ def _training_footprints(model_name: str, classes: int, size: int, side: int) ->
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9, foreach=True)
     forward, loss = footprint(lambda: torch.nn.functional.cross_entropy(model(images_NCHW), labels_N))
     backward, _ = footprint(loss.backward)
-    optimizer.step()
-    update, _ = footprint(optimizer.step)
+
+    def step() -> None:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+
+    step()  # the first one allocates the momenta
+    update, _ = footprint(step)
     return {("forward", size): forward, ("backward", size): backward, ("update", size): update}
 
 
