@@ -69,9 +69,11 @@ def resolve_device(name: str) -> str:
 def open_device(name: str, opening: Opening | None = None) -> Device:
     """Open a device by name. Close it when done. Raises NoSuchDevice, MachineError, NotEnoughThreads."""
     opening = opening or Opening(widths={})
-    name = resolve_device(name)
     recorder = Recorder(opening.cap)
     widths = dict(opening.widths)
+    if opening.machine is not None and name.startswith("simulated"):
+        return SimulatedDevice(opening.machine, widths=widths, measured=opening.measured, recorder=recorder)
+    name = resolve_device(name)
     if name == "cpu":
         return CpuDevice(widths=widths, shares=dict(opening.shares or {}), recorder=recorder)
     kind, _, detail = name.partition(":")
@@ -79,8 +81,7 @@ def open_device(name: str, opening: Opening | None = None) -> Device:
         from labkit.device.cuda import CudaDevice
 
         return CudaDevice(int(detail), widths=widths, recorder=recorder)
-    machine = opening.machine or load_machine(detail)
-    return SimulatedDevice(machine, widths=widths, measured=opening.measured, recorder=recorder)
+    return SimulatedDevice(load_machine(detail), widths=widths, measured=opening.measured, recorder=recorder)
 
 
 def available_devices() -> list[Choice]:

@@ -1,7 +1,9 @@
 """Pipelined training: what does loading ahead of the step gain, and on which side should the preparation run?"""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
 
 from labkit.data.locate import datasets_root
 from labkit.experiments.experiment import Experiment
@@ -10,6 +12,7 @@ from labkit.knobs import Knobs, knob
 
 _NO_LINK = "host and device memory are the same here"
 _SIDE = "on the cpu device 'gpu' is the compute thread"
+_SMALLEST_OF_ONE = {"small": 17, "large": 33}  # below, the last block halves an image to one pixel
 
 
 class PipelineKnobs(Knobs):
@@ -30,6 +33,17 @@ class PipelineKnobs(Knobs):
     model: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
     seed: int = knob(0, "of the order, the crops and the weights", ge=0, le=2**31, live=False)
     data: str | None = knob(None, "a folder of images in class sub-folders; none: the photos that labkit ships", live=False)
+
+    @model_validator(mode="after")
+    def _has_something_to_normalise(self) -> Self:
+        """Batch normalisation needs more than one value a channel."""
+        least = _SMALLEST_OF_ONE[self.model]
+        if self.batch_size == 1 and self.image_size < least:
+            raise ValueError(
+                f"batch_size=1 with image_size={self.image_size} leaves the {self.model} model one value a channel, too "
+                f"few for batch normalisation; allowed: batch_size of 2 or more, or image_size of {least} or more"
+            )
+        return self
 
 
 def prepare(knobs: PipelineKnobs, where: str) -> Any:

@@ -60,7 +60,7 @@ class Knobs(BaseModel):
         except ValidationError as error:
             name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else ""
             if name not in cls.model_fields:
-                raise KnobError(error.errors()[0]["msg"]) from None
+                raise KnobError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
             raise refused(name, typed.get(name), cls.allowed(name)) from None
 
     def changed(self, **values: Any) -> Self:

@@ -87,6 +87,7 @@ class Recorder:
         with self._lock:
             rows = sorted(self.rows)
         spans = self._spans + [UnitSpan(lane, unit, since, end_ns) for (lane, unit), since in self._open.items()]
+        spans = [span for span in spans if span.close_ns >= span.open_ns]  # opened for a time that never came
         if self.dropped:
             spans = _clipped(spans, min((row[7] for row in rows), default=0))
         return _trace_of(rows, spans, self)

@@ -1,7 +1,7 @@
 """What a piece of torch work asks of the hardware: counted once on meta tensors, nothing is computed.
 
 FLOP come from torch's own counter. Bytes are those that eager execution moves: every operator reads its inputs from
-memory and writes its outputs to it. Launches are the operators that do work (views do none).
+memory and writes its outputs to it. Launches are the operators that do work: views, allocations and profiler marks do none.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,17 @@ class _Traffic(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not func.is_view:
+        if _does_work(func):
             written = _overwritten(func, args) if result is None else result
             tensors = [leaf for leaf in tree_leaves((args, kwargs, written)) if isinstance(leaf, torch.Tensor)]
             self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             self.launches += 1
         return result
+
+
+def _does_work(func: Any) -> bool:
+    allocates = func._schema.name.startswith(("aten::empty", "aten::new_empty"))
+    return not func.is_view and not allocates and func.namespace != "profiler"
 
 
 def _overwritten(func: Any, args: Any) -> list[Any]:

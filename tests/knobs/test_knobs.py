@@ -18,7 +18,7 @@ PIPELINE_VALUES = st.fixed_dictionaries(
     optional={
         "prefetch": st.integers(0, 64),
         "workers": st.integers(1, 64),
-        "batch_size": st.integers(1, 4096),
+        "batch_size": st.integers(2, 4096),
         "augment_on": SIDES,
         "normalise_on": SIDES,
         "pinned": st.booleans(),
@@ -127,8 +127,11 @@ def test_a_rule_over_several_knobs_is_told_in_its_own_words():
                 raise ValueError("low must not be above high")
             return self
 
-    with pytest.raises(KnobError, match="low must not be above high"):
+    with pytest.raises(KnobError) as refusal:
         Ruled.parse({"low": 2})
+    assert str(refusal.value) == "low must not be above high"
+    with pytest.raises(KnobError, match="low must not be above high"):
+        Ruled().changed(low=5)
 
 
 # ---- values that stay ----------------------------------------------------------------------------------------

@@ -86,6 +86,14 @@ def test_hostile_text_is_shown_and_never_run(page: Page):
     )
 
 
+def test_a_hostile_label_cannot_end_the_script_that_holds_the_figures(a: Shown):
+    hostile = replace(a, label=f"</script>{HOSTILE}")
+    page = Page(report_html("t", [hostile], [record_of(hostile)]))
+    honest = Page(report_html("t", [a], [record_of(a)]))
+    assert len(page.scripts) == len(honest.scripts)
+    assert HOSTILE in page.text
+
+
 def test_every_figure_and_both_themes_are_strict_json(page: Page):
     data = [
         json.loads(script, parse_constant=pytest.fail) for script in page.scripts if script.startswith("{")

@@ -93,8 +93,8 @@ def test_words_keep_their_order_when_they_are_wrapped():
 
 
 def test_html_is_escaped():
-    html = as_html([["metric", "<b>A</b>\n<i>x</i>"], ["<u>", "<script>alert(1)</script>"]])
-    assert "<script>" not in html and "<b>" not in html and "<i>" not in html and "<u>" not in html
+    html = as_html([["metric", "<b>A</b>\n<i>x</i>"], ["<u>", "<script>alert(1)</script>"], ["s", "<s>1</s>"]])
+    assert "<script>" not in html and "<b>" not in html and "<i>" not in html and "<u>" not in html and "<s>" not in html
     assert "&lt;script&gt;" in html
 
 

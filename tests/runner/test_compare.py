@@ -1,0 +1,84 @@
+"""A beside B in turns, on the virtual clock with noise of the test's own, so that the truth is known."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from naps import Naps, nap_job
+
+from labkit.runner.compare import Side, compare_sides, interleave
+from labkit.runner.execute import execute
+from labkit.runner.job import Job, Outcome
+
+
+class Here:
+    """Stands for the worker pool: runs jobs in this process and remembers their order."""
+
+    def __init__(self, disturb: Callable[[], float] = lambda: 1.0):
+        self.order: list[int] = []
+        self._disturb = disturb
+
+    def run(self, job: Job, on_frame: Any = None) -> Outcome:
+        self.order.append(job.knobs.nap_ms)
+        slowed = job.knobs.changed(nap_ms=round(job.knobs.nap_ms * self._disturb()))
+        return execute(Job(job.recipe, slowed, job.device, job.budget, machine=job.machine), Naps())
+
+
+def sides(a_ms: int, b_ms: int, rounds: int, pool: Here) -> list[Side]:
+    jobs = [nap_job(nap_ms=a_ms), nap_job(nap_ms=b_ms)]
+    outcomes = interleave(jobs, rounds, pool)  # type: ignore[arg-type]  (a stand-in for Workers)
+    return [Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True)]
+
+
+def test_rounds_alternate_their_order() -> None:
+    pool = Here()
+    sides(10, 20, 4, pool)
+    assert pool.order == [10, 20, 20, 10, 10, 20, 20, 10]
+
+
+def test_half_the_time_is_twice_the_throughput_and_drift_that_both_share_cancels() -> None:
+    level = [1.0]
+
+    def drift() -> float:
+        level[0] *= 1.02
+        return level[0]
+
+    comparison = compare_sides(*sides(2000, 1000, 8, Here(drift)))
+    ratio = comparison.ratios["throughput"]
+    assert ratio.low is not None
+    assert ratio.high is not None
+    assert ratio.low < 2.0 < ratio.high
+    assert ratio.high - ratio.low < 0.1
+    assert comparison.sentence.startswith("B against A, throughput: faster by 2.0")
+
+
+def test_the_same_setting_against_itself_shows_no_difference_19_times_in_20() -> None:
+    shown = 0
+    for seed in range(40):
+        noise = random.Random(seed)
+        comparison = compare_sides(*sides(1000, 1000, 5, Here(lambda noise=noise: noise.lognormvariate(0, 0.1))))
+        shown += "no difference shown" in comparison.sentence
+    assert shown >= 35, "38 of 40 are expected"
+
+
+def test_two_rounds_are_weak() -> None:
+    assert "WEAK: 2 rounds only" in compare_sides(*sides(1000, 2000, 2, Here())).sentence
+
+
+def test_a_side_that_fails_ends_the_comparison_and_is_named() -> None:
+    jobs = [nap_job(), nap_job(fails_at=3)]
+    outcomes = interleave(jobs, 5, Here())  # type: ignore[arg-type]
+    a, b = (Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True))
+    assert len(b.outcomes) == 1
+    assert "no comparison: a side failed: op 'nap': ValueError" in compare_sides(a, b).sentence
+    record = b.record("id", datetime.now(UTC), ())
+    assert (record.status, record.verdict.grade) == ("failed", "INVALID")
+
+
+def test_the_record_of_a_side_pools_its_rounds() -> None:
+    a, _ = sides(10, 20, 4, Here())
+    record = a.record("id", datetime.now(UTC), ("a note",))
+    assert record.metrics["throughput"]["n"] == 40
+    assert record.notes[0] == "a note"
+    assert "4 rounds in turns with the other side" in record.verdict.reasons[-1]
