@@ -18,7 +18,7 @@ _PUBLIC = {
     "calibrate": "labkit.lab",
     "runs": "labkit.store",
     "load_run": "labkit.store",
-    "experiments": "labkit.experiments",
+    "experiment": "labkit.experiments",
     "open_device": "labkit.device",
     "LabkitError": "labkit.errors",
 }
@@ -27,7 +27,7 @@ __all__ = [*_PUBLIC, "__version__"]
 if TYPE_CHECKING:
     from labkit.device import open_device
     from labkit.errors import LabkitError
-    from labkit.experiments import experiments
+    from labkit.experiments import experiment
     from labkit.lab import calibrate, compare, predict, run, sweep
     from labkit.store import load_run, runs
 

@@ -33,19 +33,26 @@ from labkit.runner.sweep import sweep as run_sweep
 from labkit.schedule import Budget, Cost
 from labkit.store import BrokenRun, list_runs, new_run_id, save_run
 from labkit.trace import Trace
+from labkit.units import format_rate
 
 OnFrame = Callable[[Frame], None]
 DEFAULT_SECONDS = 10.0
 DEFAULT_ROUNDS = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One run: its record, its trace, and the folder it was saved in (None where it was not)."""
 
     record: RunRecord
     trace: Trace | None
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        record = self.record
+        how = "measured on" if record.measured else "simulated,"
+        rate = format_rate(self.summary.throughput.value, "items/s") if self.summary else record.reason
+        return f"<Run {record.id} {record.status}: {rate}, {how} {record.device_label}, {record.verdict.grade}>"
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -245,6 +252,8 @@ def _job(
     if not resolved.startswith("simulated") and (costs is not None or machine is not None):
         raise ExperimentError(f"costs and machine are for a simulated device; {resolved} measures")
     measured = costs.costs() if costs is not None else None
+    if resolved.startswith("simulated") and machine is None:
+        machine = load_machine(resolved.partition(":")[2])
     return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine)
 
 

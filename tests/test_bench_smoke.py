@@ -3,11 +3,8 @@
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for tests.bench, which is no test
 
 from labkit.metrics.replay import compile_replay, replay
 from tests.bench.__main__ import MODULES, main

@@ -4,7 +4,7 @@ Measures synchronous against pipelined training on the best device here, in turn
 times measured at a third setting, and for simulated GPUs; prints one table; runs the notebook through papermill; writes a report.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
             return INTERRUPTED if run.record.status == "cancelled" else FAILED
     rows = _table(parts)
     notebook = _run_notebook(device, out)
-    report = _write_report(parts, out, rows)
+    report = _write_report(parts, out)
     _print(parts, rows, [notebook, report], out, given.json)
     return OK
 
@@ -110,16 +110,17 @@ def _predicted(machine: str, costs: lab.Run | None, steps: int, out: Path, worke
 
 def _shown(parts: Parts) -> list[Shown]:
     """Measured and predicted side by side: A and B measured, A and B predicted here, then the GPUs."""
-    pairs = [("A synchronous", "B pipelined", (parts.both.a, parts.both.b))]
-    pairs += [("A predicted", "B predicted", parts.here)]
-    pairs += [(f"A on {gpu}", f"B on {gpu}", runs) for gpu, runs in parts.elsewhere.items()]
-    return [shown for a, b, runs in pairs for shown in (runs[0].shown(a), runs[1].shown(b))]
+    a, b = "A synchronous", "B pipelined"
+    measured = [parts.both.a.shown(a), parts.both.b.shown(b)]
+    here = [replace(parts.here[0].shown("A predicted"), predicts=a), replace(parts.here[1].shown("B predicted"), predicts=b)]
+    pairs = [(f"A on {gpu}", f"B on {gpu}", runs) for gpu, runs in parts.elsewhere.items()]
+    return [*measured, *here, *(shown for a, b, runs in pairs for shown in (runs[0].shown(a), runs[1].shown(b)))]
 
 
 def _table(parts: Parts) -> list[list[str]]:
     from labkit.report.table import side_by_side_table
 
-    return side_by_side_table(_shown(parts), predicts={2: 0, 3: 1})
+    return side_by_side_table(_shown(parts), grades=[run.record.verdict.grade for run in parts.runs()])
 
 
 def _run_notebook(device: str, out: Path) -> Path:
@@ -133,14 +134,14 @@ def _run_notebook(device: str, out: Path) -> Path:
     return execute_notebook(notebook, out / notebook.name, parameters)
 
 
-def _write_report(parts: Parts, out: Path, rows: list[list[str]]) -> Path:
+def _write_report(parts: Parts, out: Path) -> Path:
     from labkit.report import write_report
 
     shown = _shown(parts)
     records = [run.record for run in parts.runs()]
     return write_report(
         out / "report.html", "Pipelined training: synchronous against pipelined", shown, records,
-        comparison=parts.both.comparison.sentence, table=rows,
+        comparison=parts.both.comparison.sentence,
     )  # fmt: skip
 
 

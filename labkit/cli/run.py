@@ -41,6 +41,6 @@ def print_run(run: lab.Run) -> None:
     if run.record.status == "ok" and run.summary is not None:
         print(as_text(side_by_side_table([run.shown(run.record.experiment)])))
         print(f"\n{run.summary.bottleneck}")
-        print(f"{run.record.verdict.grade}: {'; '.join(run.record.verdict.reasons)}")
+        print(": ".join(filter(None, [run.record.verdict.grade, "; ".join(run.record.verdict.reasons)])))
     if run.path is not None:
         print(f"saved in {run.path}")

@@ -11,23 +11,26 @@ from labkit.kernels.pipeline import pipeline
 from labkit.knobs import Knobs, knob
 
 _NO_LINK = "host and device memory are the same here"
-_SIDE = "on the cpu device 'gpu' is the compute thread"
 _SMALLEST_OF_ONE = {"small": 17, "large": 33}  # below, the last block halves an image to one pixel
 
 
 class PipelineKnobs(Knobs):
-    """The knobs of pipelined training. Live ones act on the next step; cold ones restart the worker."""
+    """The knobs of pipelined training. Live ones act on the next step; cold ones restart the worker.
+
+    On the cpu device "gpu" is the compute thread, which stands where a GPU would. A loss that does not hold the host is read
+    when its step has ended.
+    """
 
     prefetch: int = knob(2, "batches loaded ahead of the step; 0 is the synchronous program", unit="batches", ge=0, le=64)
     workers: int = knob(1, "loader threads", unit="threads", ge=1, le=64)
     batch_size: int = knob(16, "images in a step", unit="images", ge=1, le=4096)
-    augment_on: Literal["cpu", "gpu"] = knob("cpu", f"where images are cropped and flipped ({_SIDE})")
-    normalise_on: Literal["cpu", "gpu"] = knob("cpu", f"where bytes become normalised floats ({_SIDE})")
+    augment_on: Literal["cpu", "gpu"] = knob("cpu", "where images are cropped and flipped")
+    normalise_on: Literal["cpu", "gpu"] = knob("cpu", "where bytes become floats")
     pinned: bool = knob(True, "load into pinned host memory", inert={"cpu": f"pinned memory cannot act on cpu: {_NO_LINK}"})
     non_blocking: bool = knob(True, "the copy does not hold the host")
     copy_stream: Literal["own", "compute"] = knob("own", "the lane that copies to the device: its own, or compute's")
     log_every: int = knob(1, "steps between readings of the loss; 0 never reads it", unit="steps", ge=0, le=1_000_000)
-    log_sync: bool = knob(False, "reading the loss holds the host at once; otherwise it comes when the step has ended")
+    log_sync: bool = knob(False, "reading the loss holds the host at once")
     loader: Literal["threads", "inline"] = knob("threads", "who loads: worker threads, or the host itself", live=False)
     image_size: int = knob(96, "side of the square images that are trained on", unit="pixels", ge=16, le=1024, live=False)
     model: Literal["small", "large"] = knob("small", "the residual CNN", live=False)

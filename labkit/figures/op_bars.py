@@ -1,11 +1,11 @@
 """The slices of a timeline as bars: one plotly trace for each op name, so that each has its colour and its legend."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
-from labkit.figures.colours import GRADE_COLOURS, ink_on, lane_colour, role_of, shade
+from labkit.figures.colours import GRADE_COLOURS, ink_on, lane_colour, role_of, shade, with_alpha
 from labkit.figures.look import Look
 from labkit.figures.shown import Shown
 from labkit.figures.slices import Slices, Sort, units_of
@@ -18,7 +18,8 @@ from labkit.units import format_time
 _HOSTS_OWN = {Sort.WAIT: "host waits", Sort.LAUNCH: "host submits", Sort.FAILED: "failed"}
 _WAIT_STRENGTH = 0.22
 _CHARACTER_SHARE = 1 / 140
-_EDGE = {"width": 0.7, "color": "rgba(20,24,28,0.5)"}
+_EDGE = "rgba(20,24,28,0.5)"
+_EDGE_SHARE = 1 / 250
 
 
 class Kind(NamedTuple):
@@ -70,8 +71,7 @@ def _bars(
         x=view.length(length_ns),
         y=part.row,
         width=0.4 if waits else 0.62,
-        marker=look.marker(colour, _WAIT_STRENGTH if waits else 1.0)
-        | ({"line": _EDGE} if look.measured else {}),
+        marker=_marker(look, colour, _WAIT_STRENGTH if waits else 1.0, length_ns, view),
         name=plain(kind.name),
         legendgroup="/".join([kind.role, kind.sort.name, kind.name]),
         showlegend=True,
@@ -83,6 +83,17 @@ def _bars(
         customdata=_details(what, part),
         hovertemplate="%{customdata[0]}, %{customdata[1]}<br>%{customdata[2]} on %{y}<extra></extra>",
     )
+
+
+def _marker(look: Look, colour: str, strength: float, length_ns: np.ndarray, view: View) -> dict[str, Any]:
+    """Bars with a thin dark edge, so that neighbours can be told apart; a bar that is all edge keeps its colour."""
+    marker = look.marker(colour, strength)
+    if not look.measured:
+        return marker
+    wide = length_ns >= view.span_ns * _EDGE_SHARE
+    return marker | {
+        "line": {"width": 0.7, "color": np.where(wide, _EDGE, with_alpha(colour, strength)).tolist()}
+    }
 
 
 def _kinds(trace: Trace, slices: Slices) -> dict[Kind, np.ndarray]:

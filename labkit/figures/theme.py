@@ -127,12 +127,14 @@ def device_lines(runs: Sequence[Shown]) -> list[str]:
 
 
 def legend_rows(figure: go.Figure, width_px: int = 760) -> int:
-    """How many rows the legend below a figure takes on a page of this width, estimated from its longest entry."""
-    names = [trace.name or "" for trace in figure.data if trace.showlegend is not False]
-    if len(names) < 2:
-        return 1
-    entry_px = 46 + 6.6 * max(map(len, names))
-    return -(-len(names) // max(int(width_px // entry_px), 1))
+    """How many rows the legend below a figure takes on a page of this width, estimated from its words."""
+    rows, used_px = 1, 0.0
+    for name in [trace.name or "" for trace in figure.data if trace.showlegend is not False]:
+        entry_px = 44 + 6.3 * len(name)
+        if used_px and used_px + entry_px > width_px:
+            rows, used_px = rows + 1, 0.0
+        used_px += entry_px
+    return rows
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from labkit.device import Device, Opening, open_device
-from labkit.errors import LabkitError
+from labkit.errors import ContractError, LabkitError, OpCancelled, OpSkipped
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.schedule import Steps
 from labkit.units import seconds_to_ns
@@ -100,6 +100,8 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
         raised = error
         device.cancel()
     failures = device.close()
+    if controls.stop_requested and isinstance(raised, OpCancelled | OpSkipped | ContractError):
+        raised = None  # the kernel read something that the cancel took away
     cause = failures[0].error if failures else raised
     if cause is None:
         return "", "", controls.stop_requested

@@ -6,7 +6,19 @@ from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 
-from tests.bench.measure import RESULTS, BenchError, Line, append_line, machine_words, progress, verdict_words
+from tests.bench.measure import (
+    RESULTS,
+    BenchError,
+    Line,
+    Meanwhile,
+    append_line,
+    machine_words,
+    progress,
+    verdict_words,
+)
+
+BUSY_CORES = 0.1
+"""From here on a line says that the machine was not idle otherwise."""
 
 MODULES = {
     "startup": "startup",
@@ -41,19 +53,26 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 def _one(name: str, quick: bool) -> bool:
     """Run one benchmark; False if it failed or did not hold its bound."""
     print(f"{name} …", flush=True)
-    began = perf_counter()
+    began, meanwhile = perf_counter(), Meanwhile()
     try:
         line: Line = import_module(f"tests.bench.{MODULES[name]}").run(quick)
     except BenchError as error:
         progress("")
         print(f"  could not be measured: {error}")
         return False
-    if quick:
-        line = replace(line, passed=None)
+    others = meanwhile.others_cores()
+    line = replace(line, passed=None if quick else line.passed, details={**line.details, "others_cores": round(others, 2)})
     append_line(line)
-    aa = "" if line.aa_ratio is None else f"; ours against ours {line.aa_ratio:.3g}"
-    print(f"  {verdict_words(line.passed)}: {line.bound}{aa}; {line.rounds} rounds, {perf_counter() - began:.0f} s → {RESULTS}", flush=True)
+    progress("")
+    print(f"  {verdict_words(line.passed)}: {line.bound}")
+    print(f"  {_conditions(line, others)}; {perf_counter() - began:.0f} s → {RESULTS}", flush=True)
     return line.passed is not False
+
+
+def _conditions(line: Line, others: float) -> str:
+    aa = "" if line.aa_ratio is None else f"ours against ours {line.aa_ratio:.3g}, "
+    busy = f"; others kept {others:.1f} cores busy: measure again when they are idle" if others > BUSY_CORES else ""
+    return f"{aa}{line.rounds} rounds{busy}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Decode and augment with two workers: images per second, as a share of what two processes reach that hand nothing over.
 
-The peers do the same work on the same photos in the same order: torch's DataLoader, SPDL and grain, each in its
-own process and in the form that is the fastest here (SPDL by batch or by image, grain with threads or processes).
+The peers do the same work on the same photos, each lap of them shuffled: torch's DataLoader, SPDL and grain, each in its own
+process, the latter two in both of their forms (by batch and by image, with threads and with processes).
 """
 
 import sys

@@ -6,14 +6,18 @@ Ours runs twice in every round: the ratio of ours to ours is what no difference 
 
 import json
 import platform
+import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from math import comb
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
+
+import psutil
 
 from labkit.device.cores import available_cores
 
@@ -119,16 +123,25 @@ def append_line(line: Line, path: Path = RESULTS) -> dict[str, Any]:
     return written
 
 
-def unjudged(line: Line) -> Line:
-    """The line of a run that was too short to judge."""
-    return replace(line, passed=None)
-
-
 def machine_words() -> str:
     """`2 cores, x86_64 Linux, Python 3.11.7`."""
     count = available_cores()
     cores = f"{count} core{'s' if count > 1 else ''} of {_processor()}"
     return f"{cores}, {platform.machine()} {platform.system()}, Python {platform.python_version()}"
+
+
+class Meanwhile:
+    """How many cores other programs kept busy while a benchmark ran; a figure that should be near 0.
+
+    Ours is what this process and the children that it has waited for have used.
+    """
+
+    def __init__(self) -> None:
+        self._began, self._others_s = perf_counter(), _others_s()
+
+    def others_cores(self) -> float:
+        """Since this object was made."""
+        return max((_others_s() - self._others_s) / (perf_counter() - self._began), 0.0)
 
 
 def verdict_words(passed: bool | None) -> str:
@@ -150,6 +163,14 @@ def progress(words: str) -> None:
     """Say what is going on, on one line of a terminal; nothing where nobody watches."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K  {words}", end="", file=sys.stderr, flush=True)
+
+
+def _others_s() -> float:
+    """Seconds of all cores that went to other programs since the machine started."""
+    times = psutil.cpu_times()
+    everyone = sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return everyone - sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _processor() -> str:

@@ -100,5 +100,5 @@ def test_ctrl_c_leaves_no_process_and_exit_code_130(tmp_path: Path, moment_s: fl
     assert process.returncode in (130, -signal.SIGINT), err  # -SIGINT: Python itself was still starting
     if out:
         assert json.loads(out)["status"] == "cancelled"
-    gone, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []

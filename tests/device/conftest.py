@@ -1,18 +1,12 @@
 """Rigs: each device, with ops that mean the same on all of them. A machine whose every figure has the source "test"."""
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import sleep
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for fake_cuda, which is no test
-
-from fake_cuda import FakeCuda
 
 from labkit.device.cpu import CpuDevice
 from labkit.device.cuda import STREAM_ROLES, CudaDevice
@@ -20,6 +14,7 @@ from labkit.device.machine import Figure, Machine
 from labkit.device.simulated import SimulatedDevice
 from labkit.schedule import Cost, Lane, Op
 from labkit.trace import Recorder
+from tests.device.fake_cuda import FakeCuda
 
 MS = 1_000_000
 FIGURES = {

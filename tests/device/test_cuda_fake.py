@@ -13,7 +13,6 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from fake_cuda import FakeCuda, HandClock
 
 from labkit.device import live
 from labkit.device.cuda import CudaDevice
@@ -22,6 +21,7 @@ from labkit.device.cuda_lane import EventPool
 from labkit.errors import DeviceError, NoSuchDevice, OpFailed, OpSkipped
 from labkit.schedule import Handle, Lane, Op, Status
 from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
+from tests.device.fake_cuda import FakeCuda, HandClock
 
 SECOND = 1_000_000_000
 HANG_GUARD_S = 30

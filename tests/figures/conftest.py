@@ -1,15 +1,10 @@
-"""Makes `shown_runs`, which is no test, importable, and gives the runs that most tests draw."""
+"""The runs that most tests draw."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from shown_runs import shown
-
 from labkit.figures import Shown
+from tests.figures.shown_runs import shown
 
 
 @pytest.fixture(scope="session")

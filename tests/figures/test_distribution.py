@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from shown_runs import dense_trace, shown_of_trace
 
 from labkit.figures import Shown, distribution
 from labkit.figures.distribution import POINTS, step_intervals_ns
 from labkit.metrics.latency import step_intervals_ns as intervals_of_the_metrics
 from labkit.metrics.window import steady_window
+from tests.figures.shown_runs import dense_trace, shown_of_trace
 
 
 def test_the_curve_ends_at_one_hundred_percent_and_the_longest_interval(a: Shown):

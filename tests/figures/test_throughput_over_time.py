@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from shown_runs import ITEMS, dense_trace, shown, shown_of_trace
 
 from labkit.figures import Shown, throughput_over_time
 from labkit.figures.throughput_over_time import BINS, rates
+from tests.figures.shown_runs import ITEMS, dense_trace, shown, shown_of_trace
 
 
 def test_a_steady_run_has_one_rate(a: Shown):

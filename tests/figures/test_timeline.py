@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from shown_runs import dense_trace, shown, shown_of_trace
 
 from labkit.figures import Shown, timeline, two_timelines
 from labkit.figures.colours import LANE_COLOURS, with_alpha
@@ -13,6 +12,7 @@ from labkit.figures.raster import BINS, busy_shares
 from labkit.figures.view import default_view
 from labkit.schedule import Status
 from labkit.trace import KIND_OP, Recorder
+from tests.figures.shown_runs import dense_trace, shown, shown_of_trace
 
 
 def bars(figure: go.Figure) -> dict[str, go.Bar]:

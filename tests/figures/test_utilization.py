@@ -8,7 +8,7 @@ import pytest
 
 from labkit.figures import Shown, utilization
 from labkit.figures.colours import LANE_COLOURS, with_alpha
-from labkit.figures.utilization import waiting
+from labkit.figures.utilization import row_names, waiting
 from labkit.metrics.metric import Metric
 
 
@@ -32,6 +32,12 @@ def test_busy_has_the_colour_of_the_lane_and_waiting_that_of_the_lane_waited_for
     assert list(busy.marker.color) == [with_alpha(LANE_COLOURS[lane], 1) for lane in busy.y[0]]
     for_workers = next(trace for trace in figure.data if "workers" in trace.name)
     assert for_workers.marker.color.startswith(with_alpha(LANE_COLOURS["workers"], 1)[:-2])
+
+
+def test_runs_of_one_name_have_bars_of_their_own(b: Shown, predicted_b: Shown, on_h200: Shown):
+    assert row_names([b, predicted_b, on_h200]) == ["B", "B · simulated laptop", "B · simulated H200"]
+    assert row_names([b, b]) == ["B · CPU threads (1)", "B · CPU threads (2)"]
+    assert list(totals(utilization([b, predicted_b, on_h200, b])).values()) == pytest.approx([100.0] * 12)
 
 
 def test_small_causes_are_put_together_and_lose_nothing(a: Shown):

@@ -1,12 +1,12 @@
 """One sentence says what holds a run back."""
 
 import pytest
-from recorded import recorded, row
-from virtual_runs import machine, op, pipeline, run
 
 from labkit.device.simulated import SimulatedDevice
 from labkit.metrics import summarize
 from labkit.trace import Trace
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import machine, op, pipeline, run
 
 
 def said_of(trace: Trace, warmup_steps: int = 0) -> str:

@@ -1,8 +1,6 @@
 """What a run cost is what the simulated device needs to predict it, and others like it."""
 
 import pytest
-from recorded import recorded, row
-from virtual_runs import machine, op, pipeline, run
 
 from labkit.device.cost_model import MeasuredOp
 from labkit.device.simulated import SimulatedDevice
@@ -10,6 +8,8 @@ from labkit.errors import TraceError
 from labkit.metrics import measured_costs
 from labkit.schedule import Cost, Status
 from labkit.trace import KIND_WAIT
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import machine, op, pipeline, run
 
 LAZY = machine(wake_ns=50, dispatch_ns=20, submit_ns=7)
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 from hypothesis import given, settings
-from recorded import recorded, row
-from virtual_runs import Schedule, pipeline, run, schedules
 
 from labkit.metrics import overlap
 from labkit.metrics.overlap import role_of
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import Schedule, pipeline, run, schedules
 
 
 def test_two_lanes_overlap_while_both_are_busy() -> None:

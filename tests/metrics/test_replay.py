@@ -3,8 +3,6 @@
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from recorded import recorded, row
-from virtual_runs import Schedule, machine, op, pipeline, run, schedules
 
 from labkit.device.cpu import CpuDevice
 from labkit.device.simulated import SimulatedDevice
@@ -12,6 +10,8 @@ from labkit.errors import TraceError
 from labkit.metrics import Replayed, compile_replay, replay
 from labkit.schedule import Lane, Op
 from labkit.trace import KIND_LAUNCH, KIND_WAIT, Trace
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import Schedule, machine, op, pipeline, run, schedules
 
 
 def assert_repeats(replayed: Replayed, trace: Trace) -> None:

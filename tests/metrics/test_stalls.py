@@ -4,8 +4,6 @@ from time import sleep
 
 import pytest
 from hypothesis import given, settings
-from recorded import recorded, row
-from virtual_runs import Schedule, machine, op, pipeline, run, schedules
 
 from labkit.device.cpu import CpuDevice
 from labkit.device.simulated import SimulatedDevice
@@ -13,6 +11,8 @@ from labkit.errors import TraceError
 from labkit.metrics import Cause, Stall, account
 from labkit.schedule import Lane, Op
 from labkit.trace import KIND_LAUNCH, KIND_WAIT, Trace, UnitSpan
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import Schedule, machine, op, pipeline, run, schedules
 
 
 def assert_accounts_add_up(trace: Trace) -> None:

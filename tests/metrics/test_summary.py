@@ -6,11 +6,11 @@ import sys
 
 import pytest
 from hypothesis import given, settings
-from recorded import recorded, row
-from virtual_runs import Schedule, pipeline, run, schedules
 
 from labkit.metrics import OpStats, Summary, summarize
 from labkit.trace import Recorder, Trace
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import Schedule, pipeline, run, schedules
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded import recorded, row
-from virtual_runs import Schedule, pipeline, run, schedules
 
 from labkit.metrics import account, bound_efficiency, busiest_lane, in_words, utilization, waits_by_cause
 from labkit.trace import UnitSpan
+from tests.metrics.recorded import recorded, row
+from tests.metrics.virtual_runs import Schedule, pipeline, run, schedules
 
 
 def test_the_busy_share_counts_every_unit_of_a_lane_for_as_long_as_it_existed() -> None:

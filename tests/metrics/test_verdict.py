@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from recorded import completing, recorded, row
 
 from labkit.metrics import Verdict, judge, summarize
 from labkit.metrics.verdict import SIMULATED
 from labkit.runner import record
 from labkit.schedule import Status
 from labkit.trace import Mark, Trace
+from tests.metrics.recorded import completing, recorded, row
 
 STEADY = completing(list(range(100, 4100, 100)))
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from recorded import completing, recorded, row
-from virtual_runs import pipeline, run
 
 from labkit.metrics import (
     batch_age,
@@ -14,6 +12,8 @@ from labkit.metrics import (
     throughput,
 )
 from labkit.schedule import Status
+from tests.metrics.recorded import completing, recorded, row
+from tests.metrics.virtual_runs import pipeline, run
 
 
 def test_without_warm_up_the_window_opens_at_the_first_completion() -> None:

@@ -1,16 +1,10 @@
-"""Makes `recorded`, and `shown_runs` of the figures' tests, importable, and gives the runs of most reports."""
+"""The runs of most reports."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "figures"))
-sys.path.insert(0, str(Path(__file__).parent))
-
-from shown_runs import shown
-
 from labkit.figures import Shown
+from tests.figures.shown_runs import shown
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,8 @@
 """The headline says no more than the verdict allows."""
 
-from recorded import record_of
-
 from labkit.figures import Shown
 from labkit.report.headline import headline
+from tests.report.recorded import record_of
 
 CLAIM = "B is faster by 2.5× (2.4 to 2.6)"
 

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from recorded import HOSTILE, record_of
 
 from labkit.errors import StoreError
 from labkit.figures import Shown
 from labkit.report import write_report
 from labkit.report.report import report_figures, report_html
+from tests.report.recorded import HOSTILE, record_of
 
 LOADS = ("src", "href", "data", "action", "poster", "srcset", "background")
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from recorded import record_of
 
 from labkit.figures import Shown
 from labkit.report.sections import differing_knobs, figure_text, run_sections
+from tests.report.recorded import record_of
 
 
 def test_only_the_knobs_that_differ_are_listed(a: Shown, b: Shown):

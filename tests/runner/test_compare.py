@@ -5,11 +5,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from naps import Naps, nap_job
-
 from labkit.runner.compare import Side, compare_sides, interleave
 from labkit.runner.execute import execute
 from labkit.runner.job import Job, Outcome
+from tests.runner.naps import Naps, nap_job
 
 
 class Here:

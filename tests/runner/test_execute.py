@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from naps import NapKnobs, Naps, nap_job
-
 from labkit.runner.execute import Controls, execute
 from labkit.runner.job import Job, Outcome
 from labkit.trace import KIND_OP, Trace
+from tests.runner.naps import NapKnobs, Naps, nap_job
 
 
 def run(job: Job, controls: Controls | None = None) -> Outcome:

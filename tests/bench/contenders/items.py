@@ -1,7 +1,7 @@
 """The work that every loader contender does: photo to a decoded square, cut and mirrored to 96 pixels, in batches of 16.
 
-The shipped photos are repeated, so that an epoch is long; the order is shuffled once and the same for all. `go N`
-reads batches without a pause, leaves the first `LEAD` out (what was made while the contender was idle, and the queues'
+The shipped photos are repeated, so that an epoch is long, each lap in an order of its own; a turn of whole laps is the same
+work for all. `go N` reads batches without a pause, leaves the first `LEAD` out (what was made while the contender was idle, and the queues'
 filling) and times the N after them: the steady state.
 """
 

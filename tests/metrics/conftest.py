@@ -1,6 +1,0 @@
-"""Makes `virtual_runs`, which is no test, importable."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
