@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labkit.device.device import Device
 from labkit.kernels.slots import Slot, Slots
-from labkit.schedule import Handle, Step
+from labkit.schedule import Handle, Status, Step
 from labkit.workloads.workload import TrainingWorkload
 
 
@@ -81,7 +81,7 @@ def _finish_all_but(count: int, device: Device, workload: TrainingWorkload, runn
 
 
 def _read_loss(device: Device, workload: TrainingWorkload, step: Step, log: Handle) -> None:
-    if device.wait([log]):
+    if device.wait([log]) and log.status is not Status.CANCELLED:  # there is nothing to read: the run ends
         workload.logged(step, log)
 
 

@@ -178,12 +178,15 @@ def test_a_batch_may_grow_and_shrink_while_it_runs_and_buffers_only_grow(hand, m
     assert held[0] == held[1] < held[2] == held[3] == held[4] == held[5] == 2 * held[0]
 
 
-def test_two_slots_hold_two_batches_at_once(hand, make):
+def test_three_slots_hold_three_batches_at_once(hand, make):
     workload = make()
-    first = hand.prepared(workload, Step(0, hand.knobs()), slot=0).images
-    before = first.clone()
-    second = hand.prepared(workload, Step(1, hand.knobs()), slot=1).images
-    assert torch.equal(first, before) and not torch.equal(first, second)
+    for turn in range(3):
+        batches = [hand.prepared(workload, Step(3 * turn + slot, hand.knobs()), slot) for slot in range(3)]
+        kept = [(batch.images.clone(), batch.labels_B.clone()) for batch in batches]
+        refilled = [hand.prepared(workload, Step(99, hand.knobs()), slot) for slot in (1, 2)]
+        assert torch.equal(batches[0].images, kept[0][0]) and torch.equal(batches[0].labels_B, kept[0][1])
+        assert all(batch.labels_B.max() < 8 and batch.labels_B.min() >= 0 for batch in [*batches, *refilled])
+    assert workload._buffers.held_bytes() == 3 * 2 * (4 * 3 * BATCH * SIDE**2 + 8 * BATCH)
 
 
 # ---- broken photos ---------------------------------------------------------------------------------------------
