@@ -4,6 +4,7 @@ Measures synchronous against pipelined training on the best device here, in turn
 times measured at a third setting, and for simulated GPUs; prints one table; runs the notebook through papermill; writes a report.
 """
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def _run_notebook(device: str, out: Path) -> Path:
         raise DataError(f"there is no notebook {notebook}; run the demo from a checkout of labkit")
     say(f"running {notebook.name} through papermill …")
     parameters = {"device": device, "seconds": 2.0, "out": str(out / "runs"), **PIPELINED}
-    return execute_notebook(notebook, out / notebook.name, parameters)
+    return execute_notebook(notebook, out / notebook.name, parameters, progress=sys.stderr.isatty())
 
 
 def _write_report(parts: Parts, out: Path) -> Path:

@@ -72,8 +72,8 @@ def test_what_a_knob_takes_is_said_in_words(name: str, words: str, bounds: tuple
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("both", -1), ("both", 65), ("both", "65"), ("both", 10**400), pytest.param("both", 10**5000, id="both-huge"), ("both", "many"), ("both", None),
-        ("both", True), ("least", -1), ("least", "x"), ("share", 0.2), ("share", "nan"), ("greatest", 10), ("greatest", []),
+        ("both", -1), ("both", 65), ("both", "65"), ("both", 10**400), pytest.param("both", 10**5000, id="both-huge"),
+        ("both", "many"), ("both", None), ("both", True), ("least", -1), ("least", "x"), ("share", 0.2), ("share", "nan"), ("greatest", 10), ("greatest", []),
         ("maybe", 0), ("maybe", "9"), ("maybe", "x"),
     ],
 )  # fmt: skip
