@@ -15,6 +15,7 @@
     ├── TraceError             a trace is malformed, or not of a version that can be read
     ├── StoreError             a run cannot be written or read
     ├── ExperimentError        no such experiment, or its description is wrong
+    ├── RunFailed              a run or a notebook that was needed did not succeed
     └── WorkerDied             the worker process ended before the run did
 
 A message says what is wrong, which value, what is allowed, and what to do.
@@ -92,6 +93,10 @@ class StoreError(LabkitError):
 
 class ExperimentError(LabkitError):
     """There is no such experiment, or its description is inconsistent."""
+
+
+class RunFailed(LabkitError):
+    """A run or a notebook that was needed did not succeed; the message says which, and why."""
 
 
 class WorkerDied(LabkitError):

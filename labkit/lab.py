@@ -15,7 +15,7 @@ from typing import Any
 from labkit.device import resolve_device
 from labkit.device.cost_model import MeasuredCosts
 from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
-from labkit.errors import ExperimentError, StoreError
+from labkit.errors import ExperimentError, RunFailed, StoreError
 from labkit.experiments import Experiment, experiment
 from labkit.figures.shown import Shown
 from labkit.knobs import Knobs
@@ -25,7 +25,7 @@ from labkit.metrics.summary import Summary
 from labkit.runner.calibrate import Calibration
 from labkit.runner.calibrate import calibrate as measure_machine
 from labkit.runner.client import Workers
-from labkit.runner.compare import Comparison, Side, compare_sides, interleave
+from labkit.runner.compare import LABELS, Comparison, Side, compare_sides, interleave
 from labkit.runner.job import Frame, Job, Recipe
 from labkit.runner.measure import record_of
 from labkit.runner.record import RunRecord
@@ -60,22 +60,22 @@ class Run:
         return Summary.from_dict(self.record.metrics) if self.record.metrics else None
 
     def checked(self) -> "Run":
-        """This run. Raises ExperimentError where it did not succeed, so that a notebook stops there."""
+        """This run. Raises RunFailed where it did not succeed, so that a notebook stops there."""
         if self.record.status != "ok":
-            raise ExperimentError(f"run {self.record.id} {self.record.status}: {self.record.reason}")
+            raise RunFailed(f"run {self.record.id} {self.record.status}: {self.record.reason}")
         return self
 
     def shown(self, label: str) -> Shown:
-        """This run as figures and reports take it. Raises ExperimentError where there is nothing to show."""
+        """This run as figures and reports take it. Raises RunFailed where there is nothing to show."""
         summary = self.checked().summary
         if summary is None:
-            raise ExperimentError(f"run {self.record.id} left no metrics to show")
+            raise RunFailed(f"run {self.record.id} left no metrics to show")
         return Shown(label, self.record.device_label, self.record.measured, summary, self.trace)
 
     def costs(self) -> MeasuredCosts:
         """The op times of this run, for a prediction of other settings."""
         if self.trace is None:
-            raise ExperimentError(f"run {self.record.id} has no trace to take op times from")
+            raise RunFailed(f"run {self.record.id} has no trace to take op times from")
         reference = {name: Cost(**cost) for name, cost in self.record.costs.items()}
         return measured_costs(
             self.trace, warmup_steps=self.record.budget["warmup"], source=self.record.id, costs=reference
@@ -84,11 +84,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Compared:
-    """A and B, measured in turns: each as a run, and how they compare."""
+    """A and B, measured in turns: each as a run, and how they compare. `beside` was measured in the same rounds."""
 
     a: Run
     b: Run
     comparison: Comparison
+    beside: Run | None = None
 
 
 def run(
@@ -136,6 +137,7 @@ def compare(
     *,
     a: Mapping[str, Any],
     b: Mapping[str, Any],
+    beside: Mapping[str, Any] | None = None,
     device: str = "auto",
     seconds: float | None = None,
     steps: int | None = None,
@@ -148,6 +150,7 @@ def compare(
     """Measure two settings in turns (A B, B A, …) and say how they compare, with an interval.
 
     a, b            knob values of each side, over the defaults
+    beside          a third setting to run in the same rounds: its op times predict A and B under equal conditions
     seconds, steps  how long each side runs in one round; 2 seconds where neither is given
     rounds          how often each side runs, 2 or more
     on_frame        told (round, side, frame)
@@ -156,15 +159,16 @@ def compare(
         raise ExperimentError(f"rounds={rounds} is out of range: 2 to 1000 are allowed (an interval needs two)")
     catalogued = experiment(name)
     budget = Budget(steps, 2.0 if seconds is None and steps is None else seconds, warmup)
-    jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in (a, b)]
+    settings = [a, b] if beside is None else [a, b, beside]
+    jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in settings]
     writable(out)
     started = datetime.now().astimezone()
     with _borrowed(pool) as workers:
         outcomes = interleave(jobs, rounds, workers, on_frame)
-    sides = [Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True)]
-    notes = [inert_notes(catalogued.knobs, side, job.device) for side, job in zip((a, b), jobs, strict=True)]
+    sides = [Side(label, job, tuple(runs)) for label, job, runs in zip(LABELS, jobs, outcomes, strict=False)]
+    notes = [inert_notes(catalogued.knobs, side, job.device) for side, job in zip(settings, jobs, strict=True)]
     runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=True)]
-    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]))
+    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]), runs[2] if beside is not None else None)
 
 
 def sweep(

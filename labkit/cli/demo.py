@@ -12,7 +12,7 @@ from typing import Any
 from labkit import lab
 from labkit.cli.flags import add_json, add_out, parser
 from labkit.cli.main import FAILED, INTERRUPTED, OK
-from labkit.cli.words import print_json, progress_bar, run_bar, run_json, say, say_notes
+from labkit.cli.words import print_json, progress_bar, run_json, say, say_notes
 from labkit.data.locate import datasets_root
 from labkit.device import resolve_device
 from labkit.device.machine import this_machine_path
@@ -77,21 +77,18 @@ def _calibrate_once() -> None:
 
 
 def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Parts:
-    """A and B in turns, a probe at a third setting, and the predictions from it."""
+    """A, B and a probe at a third setting in turns, and the predictions from the probe's op times."""
     with Workers() as workers:
-        with progress_bar("measuring A (synchronous) and B (pipelined) in turns") as move:
+        with progress_bar("measuring A, B and a probe in turns") as move:
 
             def on_frame(index: int, side: str, frame: Frame) -> None:
-                move((2 * index + frame.share) / (2 * rounds))
+                move((3 * index + frame.share) / (3 * rounds))
 
             both = lab.compare(
-                EXPERIMENT, a=SYNCHRONOUS, b=PIPELINED, device=device, steps=steps, rounds=rounds, out=out,
+                EXPERIMENT, a=SYNCHRONOUS, b=PIPELINED, beside=PROBE, device=device, steps=steps, rounds=rounds, out=out,
                 pool=workers, on_frame=on_frame,
             )  # fmt: skip
-        with run_bar("op times at a third setting, to predict from") as tell:
-            probe = lab.run(
-                EXPERIMENT, device=device, steps=steps, out=out, pool=workers, on_frame=tell, **PROBE
-            ).checked()
+        probe = (both.beside or both.a).checked()
         with progress_bar("predicting") as move:
             here = _predicted("this", probe, steps, out, workers)
             elsewhere = {}

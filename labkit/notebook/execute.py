@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import ExperimentError, KnobError, StoreError
+from labkit.errors import KnobError, RunFailed, StoreError
 from labkit.notebook.cell import assigned_names, experiment_of, parameters_cell, read_notebook
 from labkit.notebook.parameters import refuse_unknown, typed
 
@@ -26,7 +26,7 @@ def execute_notebook(
     """Run `notebook` with these parameters, keep the executed one as `output`, and return that path.
 
     The notebook runs in the caller's working folder. Raises KnobError for a parameter that the notebook does not have
-    and for a value that is not allowed, StoreError where `output` cannot be written, ExperimentError where the
+    and for a value that is not allowed, StoreError where `output` cannot be written, RunFailed where the
     notebook cannot be read or a cell fails.
     """
     notebook, output = Path(notebook), Path(output)
@@ -103,8 +103,8 @@ def _told_in_words(notebook: Path, output: Path) -> Iterator[None]:
         yield
     except PapermillExecutionError as error:
         where = f"cell [{error.exec_count}] of {notebook.name} failed"
-        raise ExperimentError(f"{where}: {error.ename}: {error.evalue}; see {output}") from error
+        raise RunFailed(f"{where}: {error.ename}: {error.evalue}; see {output}") from error
     except DeadKernelError as error:
-        raise ExperimentError(f"{notebook.name} did not end: its kernel died; see {output}") from error
+        raise RunFailed(f"{notebook.name} did not end: its kernel died; see {output}") from error
     except NoSuchKernel as error:
-        raise ExperimentError(f"there is no Jupyter kernel {KERNEL!r} here: pip install ipykernel") from error
+        raise RunFailed(f"there is no Jupyter kernel {KERNEL!r} here: pip install ipykernel") from error

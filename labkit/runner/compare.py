@@ -21,6 +21,7 @@ from labkit.runner.record import RunRecord, Verdict
 from labkit.trace import Trace
 
 MIN_ROUNDS = 3
+LABELS = "ABCDEFGH"
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,15 @@ class Comparison:
 def interleave(
     jobs: Sequence[Job], rounds: int, workers: Workers, on_frame: Callable[[int, str, Frame], None] | None = None
 ) -> list[list[Outcome]]:
-    """Run each job once a round, in turns that alternate their order; the outcomes by job. Ends at the first failure."""
+    """Run each job once a round, in turns that alternate their order; the outcomes by job. Ends at the first failure.
+
+    on_frame  told (round, side, frame); the sides are called A, B, ...
+    """
     outcomes: list[list[Outcome]] = [[] for _ in jobs]
     for index in range(rounds):
         order = range(len(jobs)) if index % 2 == 0 else reversed(range(len(jobs)))
         for place in order:
-            outcome = workers.run(jobs[place], _tell(on_frame, index, "AB"[place] if len(jobs) == 2 else str(place)))
+            outcome = workers.run(jobs[place], _tell(on_frame, index, LABELS[place]))
             outcomes[place].append(outcome)
             if outcome.status != "ok":
                 return [done or [outcome] for done in outcomes]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit.errors import ExperimentError, KnobError, StoreError
+from labkit.errors import KnobError, RunFailed, StoreError
 from labkit.notebook import execute_notebook, parameters_source
 from labkit.notebook.execute import checked_parameters
 
@@ -54,7 +54,7 @@ def test_values_arrive_plain_in_the_callers_working_folder(
 
 def test_a_failing_cell_is_told_in_words(notebook: Callable[..., Path], tmp_path: Path) -> None:
     path = notebook("1 / 0", "print('never')")
-    with pytest.raises(ExperimentError) as caught:
+    with pytest.raises(RunFailed) as caught:
         execute_notebook(path, tmp_path / "out.ipynb", progress=False)
     assert str(caught.value) == (
         f"cell [2] of a.ipynb failed: ZeroDivisionError: division by zero; see {tmp_path / 'out.ipynb'}"
@@ -64,7 +64,7 @@ def test_a_failing_cell_is_told_in_words(notebook: Callable[..., Path], tmp_path
 
 def test_a_kernel_that_dies_is_told_in_words(notebook: Callable[..., Path], tmp_path: Path) -> None:
     path = notebook("import os\nos._exit(3)")
-    with pytest.raises(ExperimentError, match=r"a.ipynb did not end: its kernel died"):
+    with pytest.raises(RunFailed, match=r"a.ipynb did not end: its kernel died"):
         execute_notebook(path, tmp_path / "out.ipynb", progress=False)
 
 
@@ -103,5 +103,5 @@ def test_an_output_that_cannot_be_written_is_an_error_in_words(notebook: Callabl
 
 
 def test_a_missing_notebook_is_an_error_in_words(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match="there is no notebook"):
+    with pytest.raises(RunFailed, match="there is no notebook"):
         execute_notebook(tmp_path / "none.ipynb", tmp_path / "out.ipynb")
