@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit.errors import KnobError, RunFailed, StoreError
+from labkit.errors import ExperimentError, KnobError, RunFailed, StoreError
 from labkit.notebook import execute_notebook, parameters_source
 from labkit.notebook.execute import checked_parameters
 
@@ -103,5 +103,5 @@ def test_an_output_that_cannot_be_written_is_an_error_in_words(notebook: Callabl
 
 
 def test_a_missing_notebook_is_an_error_in_words(tmp_path: Path) -> None:
-    with pytest.raises(RunFailed, match="there is no notebook"):
+    with pytest.raises(ExperimentError, match="there is no notebook"):
         execute_notebook(tmp_path / "none.ipynb", tmp_path / "out.ipynb")

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from papermill.translators import PythonTranslator
 
 import labkit.notebook.parameters as parameters
-from labkit.errors import KnobError, RunFailed
+from labkit.errors import ExperimentError, KnobError
 from labkit.experiments import experiment, experiments
 from labkit.knobs import Knobs, knob
 from labkit.notebook import check_parameters, parameters_source, run_parameters, write_parameters
@@ -77,7 +77,7 @@ def test_a_help_with_an_equals_sign_is_refused_by_name(other: Callable) -> None:
         depth: int = knob(1, "depth=0 is off")
 
     other(Wrong)
-    with pytest.raises(RunFailed, match="knob 'depth' must be one line without '='"):
+    with pytest.raises(ExperimentError, match="knob 'depth' must be one line without '='"):
         parameters_source("any")
 
 
@@ -208,7 +208,7 @@ def test_a_notebook_without_a_parameters_cell_says_so(tmp_path: Path) -> None:
     path = tmp_path / "b.ipynb"
     nbformat.write(new_notebook(), path)
     assert check_parameters(path) == f'{path} has no cell tagged "parameters"'
-    with pytest.raises(RunFailed, match='no cell tagged "parameters" to write'):
+    with pytest.raises(ExperimentError, match='no cell tagged "parameters" to write'):
         write_parameters(path)
 
 
@@ -217,5 +217,5 @@ def test_a_file_that_is_no_notebook_is_an_error_in_words(tmp_path: Path, content
     path = tmp_path / "c.ipynb"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(RunFailed, match=words):
+    with pytest.raises(ExperimentError, match=words):
         check_parameters(path)
