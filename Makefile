@@ -1,14 +1,15 @@
 # Each target does all of its own set-up: the virtual environment, the pinned dependencies, the package.
 #
 #   make demo        the main job: measure, predict, notebook, report
-#   make test        the tests (what CI calls)
+#   make test        the tests (what CI calls); TESTS=tests/knobs runs some
 #   make bench       the benchmarks; ONLY=loader runs one
-#   make lab         JupyterLab at notebooks/00_start_here.ipynb
+#   make lab         JupyterLab at notebooks/00_start_here.ipynb; ARGS=--no-browser passes flags on
 #
 # PYTHON=python3.12 picks the interpreter; TORCH_INDEX=<index> installs torch from an index of your choice, such as
 # the one with CPU builds that PyTorch's "Get started" page names.
 
 PYTHON ?= python3
+TESTS  ?= tests
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
@@ -22,21 +23,21 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/ruff check labkit tests
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q tests $(ARGS)
+	$(BIN)/python -m pytest -q $(TESTS)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ONLY)
 
 lab: $(READY)
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_start_here.ipynb $(ARGS)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labkit needs Python 3.11 or later; '$(PYTHON)' is older: make PYTHON=python3.12 …"; exit 1; }
 	@echo "installing into $(VENV) (once; some minutes) …"
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(PIP) --constraint constraints.txt --editable '.[test]'
+	$(PIP) --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX) --no-deps) torch
+	$(PIP) --constraint constraints.txt --config-settings editable_mode=compat --editable '.[test]'
 	@touch $(READY)
 
 clean:

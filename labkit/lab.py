@@ -17,6 +17,7 @@ from labkit.device.cost_model import MeasuredCosts
 from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
 from labkit.errors import ExperimentError, RunFailed, StoreError
 from labkit.experiments import Experiment, experiment
+from labkit.figures.numbers import metric_text
 from labkit.figures.shown import Shown
 from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
@@ -31,12 +32,11 @@ from labkit.runner.measure import record_of
 from labkit.runner.record import RunRecord
 from labkit.runner.sweep import sweep as run_sweep
 from labkit.schedule import Budget, Cost
-from labkit.store import BrokenRun, list_runs, new_run_id, save_run
+from labkit.store import StoredRun, list_runs, load_run, new_run_id, save_run
 from labkit.trace import Trace
-from labkit.units import format_rate
 
 OnFrame = Callable[[Frame], None]
-DEFAULT_SECONDS = 10.0
+DEFAULT_SECONDS, COMPARE_SECONDS, SWEEP_SECONDS = 10.0, 2.0, 5.0
 DEFAULT_ROUNDS = 5
 
 
@@ -50,9 +50,9 @@ class Run:
 
     def __repr__(self) -> str:
         record = self.record
-        how = "measured on" if record.measured else "simulated,"
-        rate = format_rate(self.summary.throughput.value, "items/s") if self.summary else record.reason
-        return f"<Run {record.id} {record.status}: {rate}, {how} {record.device_label}, {record.verdict.grade}>"
+        how = "measured on " if record.measured else ""
+        rate = metric_text(self.summary.throughput) if self.summary else record.reason
+        return f"<Run {record.id} {record.status}: {rate}, {how}{record.device_label}, {record.verdict.grade}>"
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -92,6 +92,14 @@ class Compared:
     beside: Run | None = None
 
 
+@dataclass(frozen=True)
+class Swept:
+    """A sweep: the runs it made, and those that were there already (without their traces)."""
+
+    made: tuple[Run, ...]
+    there: tuple[Run, ...]
+
+
 def run(
     name: str,
     *,
@@ -127,6 +135,12 @@ def run(
         return _run_job(job, workers, out, on_frame, inert_notes(catalogued.knobs, knobs, job.device))
 
 
+def stored_run(name: str | Path, folder: str | Path = "runs") -> Run:
+    """A run that was saved, by its id, the start or end of one, its folder, or "last". Raises StoreError."""
+    stored = load_run(name, folder)
+    return Run(stored.record, stored.trace, stored.path)
+
+
 def predict(name: str, *, on: str = "h200", costs: Run | None = None, steps: int = 200, **knobs: Any) -> Run:
     """What a machine would do: the same kernel on the simulated device. `on` is a machine's name, "this" for the calibrated one."""
     return run(name, device=f"simulated:{on}", costs=costs, steps=steps, **knobs)
@@ -155,10 +169,9 @@ def compare(
     rounds          how often each side runs, 2 or more
     on_frame        told (round, side, frame)
     """
-    if not 2 <= rounds <= 1000:
-        raise ExperimentError(f"rounds={rounds} is out of range: 2 to 1000 are allowed (an interval needs two)")
+    check_rounds(rounds)
     catalogued = experiment(name)
-    budget = Budget(steps, 2.0 if seconds is None and steps is None else seconds, warmup)
+    budget = Budget(steps, COMPARE_SECONDS if seconds is None and steps is None else seconds, warmup)
     settings = [a, b] if beside is None else [a, b, beside]
     jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in settings]
     writable(out)
@@ -182,29 +195,30 @@ def sweep(
     out: str | Path = "runs",
     on_run: Callable[[int, int, Run], None] | None = None,
     **knobs: Any,
-) -> tuple[list[Run], int]:
-    """Run every combination of the axes; (the new runs, how many were there already).
+) -> Swept:
+    """Run every combination of the axes. One whose successful record lies in `out` is not run again.
 
-    A combination whose successful record lies in `out` is skipped, so a second start goes on where the first ended.
+    on_run  told (how many are made, how many there are to make, the run)
     """
     catalogued = experiment(name)
-    budget = Budget(steps, 5.0 if seconds is None and steps is None else seconds, warmup)
+    budget = Budget(steps, SWEEP_SECONDS if seconds is None and steps is None else seconds, warmup)
     points = grid(catalogued.knobs.parse(knobs), axes)
     jobs = [_job(catalogued, point, device, budget, None, None) for point in points]
     writable(out)
-    done = _keys_done(Path(out)) & {job.key for job in jobs}
+    kept = {run.record.key: run for run in list_runs(out) if isinstance(run, StoredRun) and run.record.status == "ok"}
+    there = [kept[job.key] for job in jobs if job.key in kept]
     made: list[Run] = []
     with Workers() as workers:
-        for job, outcome in run_sweep(jobs, done, workers):
+        for job, outcome in run_sweep(jobs, set(kept), workers):
             started = datetime.now().astimezone()
             notes = inert_notes(catalogued.knobs, {*knobs, *axes}, job.device)
             record = record_of(job, outcome, run_id=new_run_id(name, started), started=started, notes=notes)
             made.append(Run(record, outcome.trace, save_run(out, record, outcome.trace)))
             if on_run is not None:
-                on_run(len(made), len(jobs) - len(done), made[-1])
+                on_run(len(made), len(jobs) - len(there), made[-1])
             if record.status == "cancelled":
                 break
-    return made, len(done)
+    return Swept(tuple(made), tuple(Run(run.record, None, run.path) for run in there))
 
 
 def calibrate(progress: Callable[[str], None] | None = None) -> Calibration:
@@ -225,6 +239,12 @@ def inert_notes(knobs: type[Knobs], chosen: Iterable[str], device: str) -> tuple
         kind = load_machine(device.partition(":")[2]).kind
     reasons = {name: knobs.inert_reason(name, kind) for name in chosen}
     return tuple(f"{name}: {reason}" for name, reason in reasons.items() if reason)
+
+
+def check_rounds(rounds: int) -> None:
+    """Raises ExperimentError for a number of rounds that gives no interval."""
+    if not 2 <= rounds <= 1000:
+        raise ExperimentError(f"rounds={rounds} is out of range: 2 to 1000 are allowed (an interval needs two)")
 
 
 def recipe_of(catalogued: Experiment) -> Recipe:
@@ -274,11 +294,6 @@ def _side_run(side: Side, started: datetime, out: str | Path | None, notes: tupl
     record = side.record(run_id, started, notes)
     trace = side.typical_trace
     return Run(record, trace, None if out is None else save_run(out, record, trace))
-
-
-def _keys_done(out: Path) -> set[str]:
-    stored = (run.record for run in list_runs(out) if not isinstance(run, BrokenRun))
-    return {record.key for record in stored if record.status == "ok"}
 
 
 class _borrowed:

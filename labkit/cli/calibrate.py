@@ -5,7 +5,7 @@ from labkit.cli.flags import add_json, parser
 from labkit.cli.main import OK
 from labkit.cli.words import print_json, say
 from labkit.device.machine import FIGURES, this_machine_path
-from labkit.units import significant
+from labkit.units import format_rate
 
 
 def main(arguments: list[str]) -> int:
@@ -20,7 +20,8 @@ def main(arguments: list[str]) -> int:
         return OK
     print(f"{machine.label}")
     for name, figure in machine.figures.items():
-        print(f"  {name:<28} {significant(figure.value):>12}   {FIGURES[name]}")
+        value = format_rate(figure.value, '').strip()
+        print(f"  {name:<28} {value:>10}   {FIGURES[name]}")
     for note in calibration.notes:
         say(f"note: {note}")
     print(f"wrote {this_machine_path()}")

@@ -51,6 +51,7 @@ def main(arguments: list[str]) -> int:
     add_out(flags, "demo")
     add_json(flags)
     given = flags.parse_args(arguments)
+    lab.check_rounds(given.rounds)
     out = Path(given.out)
     lab.writable(out)
     device = resolve_device(given.device)

@@ -26,6 +26,7 @@ def main(arguments: list[str]) -> int:
         raise StoreError(f"run {stored.record.id} has no trace to export: it {stored.record.status}")
     path = Path(given.output or stored.record.id + ENDINGS[given.format])
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if given.format == "chrome":
             write_chrome(stored.trace, path)
         else:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit.errors import KnobError
-from labkit.experiments import experiment
+from labkit.experiments import experiment, experiments
 from labkit.knobs import Knobs
 
 
@@ -24,10 +24,10 @@ def add_out(flags: argparse.ArgumentParser, default: str = "runs") -> None:
     flags.add_argument("--out", default=default, metavar="DIR", help=f"runs folder (default: {default})")
 
 
-def add_running(flags: argparse.ArgumentParser) -> None:
+def add_running(flags: argparse.ArgumentParser, default_s: float) -> None:
     """--device, --seconds, --steps, --warmup"""
     flags.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N, simulated:MACHINE (default: auto)")
-    flags.add_argument("--seconds", type=float, help="measure for this long, warm-up not counted")
+    flags.add_argument("--seconds", type=float, help=f"measure each run for this long, warm-up not counted (default: {default_s:g})")
     flags.add_argument("--steps", type=int, help="measure this many steps, warm-up not counted")
     flags.add_argument("--warmup", type=int, default=8, help="steps at the start that no metric counts (default: 8)")
 
@@ -52,10 +52,12 @@ def knob_values(namespace: argparse.Namespace) -> dict[str, str]:
 
 def parse_with_experiment(flags: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command whose first word is an experiment: its knobs become flags."""
-    flags.add_argument("experiment", help="its name; see labkit list --experiments")
-    name = next((word for word in arguments if not word.startswith("-")), None)
-    if name is not None and arguments[0] == name:
+    flags.add_argument("experiment", help=f"{', '.join(experiments())}; with it, --help lists its knobs")
+    name = next((word for word in arguments if word in experiments()), None)
+    if name is not None:
         add_knobs(flags, experiment(name).knobs)
+    elif arguments and not arguments[0].startswith("-"):
+        experiment(arguments[0])  # raises: there is none of this name
     return flags.parse_args(arguments)
 
 

@@ -4,8 +4,9 @@ from labkit.cli.flags import add_json, add_out, default_text, parser
 from labkit.cli.main import OK
 from labkit.cli.words import print_json
 from labkit.experiments import experiment, experiments
+from labkit.figures.numbers import count_text
 from labkit.store import BrokenRun, list_runs
-from labkit.units import ABSENT, format_rate
+from labkit.units import ABSENT
 
 
 def main(arguments: list[str]) -> int:
@@ -32,10 +33,19 @@ def _runs(out: str) -> list[dict[str, object]]:
         record = run.record
         throughput = (record.metrics.get("throughput") or {}).get("value")
         rows.append(
-            {"id": record.id, "status": record.status, "reason": record.reason, "device": record.device,
-             "measured": record.measured, "grade": record.verdict.grade, "throughput": throughput}
+            {"id": record.id, "experiment": record.experiment, "status": record.status, "reason": record.reason, "device": record.device,
+             "measured": record.measured, "grade": record.verdict.grade, "throughput": throughput,
+             "knobs": _turned(record.experiment, record.knobs)}
         )  # fmt: skip
     return rows
+
+
+def _turned(name: str, knobs: dict[str, object]) -> dict[str, object]:
+    """The knobs that are not at their defaults; all of them for an experiment that is not in the catalogue."""
+    if name not in experiments():
+        return knobs
+    defaults = experiment(name).knobs().model_dump()
+    return {knob: value for knob, value in knobs.items() if value != defaults.get(knob)}
 
 
 def _run_lines(rows: list[dict], out: str) -> list[str]:
@@ -46,9 +56,10 @@ def _run_lines(rows: list[dict], out: str) -> list[str]:
         if row["status"] != "ok":
             lines.append(f"{row['id']:<36} {row['status']:<9} {row['reason']}")
             continue
-        rate = format_rate(row["throughput"], "items/s") if row["throughput"] is not None else ABSENT
-        how = "measured" if row["measured"] else "simulated"
-        lines.append(f"{row['id']:<36} {row['status']:<9} {rate:>14}  {how} on {row['device']}  {row['grade']}")
+        rate = f"{count_text(row['throughput'])} items/s" if row["throughput"] is not None else ABSENT
+        where = f"measured on {row['device']}" if row["measured"] else row["device"]
+        knobs = " ".join(f"{name}={default_text(value)}" for name, value in row["knobs"].items())
+        lines.append(f"{row['id']:<36} {row['status']:<9} {rate:>14}  {where:<16}  {row['grade']:<9}  {knobs}")
     return lines
 
 
@@ -73,4 +84,6 @@ def _experiment_lines(rows: list[dict]) -> list[str]:
         for knob in row["knobs"]:
             kind = "live" if knob["live"] else "cold"
             lines.append(f"  {knob['name']:<14} {kind}  {knob['help']} [{knob['allowed']}; {default_text(knob['default'])}]")
+        for preset, values in row.get("presets", {}).items():
+            lines.append(f"  preset '{preset}': " + " ".join(f"{knob}={default_text(value)}" for knob, value in values.items()))
     return lines

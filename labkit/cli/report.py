@@ -6,7 +6,6 @@ from labkit import lab
 from labkit.cli.flags import add_json, add_out, parser
 from labkit.cli.main import OK
 from labkit.cli.words import print_json
-from labkit.store import load_run
 
 
 def main(arguments: list[str]) -> int:
@@ -20,8 +19,7 @@ def main(arguments: list[str]) -> int:
     add_out(flags)
     add_json(flags)
     given = flags.parse_args(arguments)
-    stored = [load_run(name, given.out) for name in given.runs]
-    runs = [lab.Run(run.record, run.trace, run.path) for run in stored]
+    runs = [lab.stored_run(name, given.out) for name in given.runs]
     labels = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     shown = [run.shown(labels[place] if place < 26 else str(place)) for place, run in enumerate(runs)]
     path = write_report(Path(given.output), given.title, shown, [run.record for run in runs])

@@ -3,27 +3,24 @@
 from labkit import lab
 from labkit.cli.flags import add_json, add_out, add_running, knob_values, parse_with_experiment, parser
 from labkit.cli.main import FAILED, INTERRUPTED, OK
-from labkit.cli.words import print_json, run_bar, run_json, say, say_notes
-from labkit.store import load_run
+from labkit.cli.words import print_json, run_bar, run_json, say, say_device, say_notes, verdict_words
 
 
 def main(arguments: list[str]) -> int:
     """Exit code 0 for a run that succeeded, 1 for one that failed, 130 for one that was interrupted."""
     flags = parser("run", "Run an experiment once and save its record.")
-    add_running(flags)
+    add_running(flags, lab.DEFAULT_SECONDS)
     add_out(flags)
     add_json(flags)
     flags.add_argument("--costs", metavar="RUN", help="simulated devices: take op times from this measured run")
     given = parse_with_experiment(flags, arguments)
-    costs = None
-    if given.costs is not None:
-        stored = load_run(given.costs, given.out)
-        costs = lab.Run(stored.record, stored.trace, stored.path)
+    costs = lab.stored_run(given.costs, given.out) if given.costs else None
     with run_bar(f"{given.experiment} on {given.device}") as on_frame:
         run = lab.run(
             given.experiment, device=given.device, seconds=given.seconds, steps=given.steps, warmup=given.warmup,
             out=given.out, costs=costs, on_frame=on_frame, **knob_values(given),
         )  # fmt: skip
+    say_device(given.device, run)
     if given.json:
         print_json(run_json(run))
     else:
@@ -40,7 +37,7 @@ def print_run(run: lab.Run) -> None:
     say_notes(run)
     if run.record.status == "ok" and run.summary is not None:
         print(as_text(side_by_side_table([run.shown(run.record.experiment)])))
-        print(f"\n{run.summary.bottleneck}")
-        print(": ".join(filter(None, [run.record.verdict.grade, "; ".join(run.record.verdict.reasons)])))
+        print()
+        print(verdict_words(run))
     if run.path is not None:
         print(f"saved in {run.path}")

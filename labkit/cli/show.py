@@ -1,11 +1,10 @@
 """`labkit show RUN`: one run, whole."""
 
 from labkit import lab
-from labkit.cli.flags import add_json, add_out, parser
+from labkit.cli.flags import add_json, add_out, default_text, parser
 from labkit.cli.main import OK
 from labkit.cli.run import print_run
 from labkit.cli.words import print_json, run_json
-from labkit.store import load_run
 
 
 def main(arguments: list[str]) -> int:
@@ -15,14 +14,13 @@ def main(arguments: list[str]) -> int:
     add_out(flags)
     add_json(flags)
     given = flags.parse_args(arguments)
-    stored = load_run(given.run, given.out)
-    run = lab.Run(stored.record, stored.trace, stored.path)
+    run = lab.stored_run(given.run, given.out)
     if given.json:
         print_json(run_json(run))
         return OK
     record = run.record
     print(f"{record.id}: {record.experiment}, {record.status}{f': {record.reason}' if record.reason else ''}")
     print(f"{'measured' if record.measured else 'simulated'} on {record.device} ({record.device_label}), {record.started_at}")
-    print("knobs: " + ", ".join(f"{name}={value}" for name, value in record.knobs.items()) + "\n")
+    print("knobs: " + ", ".join(f"{name}={default_text(value)}" for name, value in record.knobs.items()) + "\n")
     print_run(run)
     return OK

@@ -50,6 +50,18 @@ def run_json(run: Run) -> dict[str, Any]:
     return {**run.record.as_dict(), "path": None if run.path is None else str(run.path)}
 
 
+def say_device(asked: str, run: Run) -> None:
+    """What `auto` chose."""
+    if asked == "auto":
+        say(f"note: auto took {run.record.device} ({run.record.device_label})")
+
+
+def verdict_words(run: Run) -> str:
+    """`WEAK: only 12 completions counted; 20 are wanted`."""
+    verdict = run.record.verdict
+    return f"{verdict.grade}: {'; '.join(verdict.reasons) or 'nothing speaks against these numbers'}"
+
+
 def say_notes(run: Run) -> None:
     """The record's notes, each a line."""
     for note in run.record.notes:

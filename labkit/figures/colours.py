@@ -20,7 +20,7 @@ LANE_COLOURS = {
 RUN_COLOURS = ("#8E99AC", "#3F78D0", "#7F8F35", "#A0683F", "#4E8C95", "#9A5FB0", "#B0862F", "#6E7681")
 """A muted, B saturated, then those of a third and later run."""
 
-GRADE_COLOURS = {"VALID": "#2E8B57", "WEAK": "#C08A1E", "INVALID": "#CB1424"}
+GRADE_COLOURS = {"VALID": "#2E8B57", "WEAK": "#C08A1E", "INVALID": "#CB1424", "PREDICTED": "#6B7280"}
 
 _SHADES = (0.0, 0.35, 0.6, 0.18, 0.75, 0.48)
 _DARK_INK, _LIGHT_INK = "#16191D", "#FFFFFF"

@@ -40,14 +40,15 @@ class View:
 
 
 def default_view(shown: Shown) -> tuple[int, int]:
-    """From when to when the last ten steps of the steady window were completed; else the window, else all there is."""
+    """From when to when ten steps in the middle of the steady window were completed; else the window, else all there is."""
     if shown.trace is None:
         return 0, 1
     first_ns, last_ns = shown.summary.window_ns
     ends_ns = shown.trace["end_ns"][completions(shown.trace)]
     ends_ns = ends_ns[(ends_ns >= first_ns) & (ends_ns <= last_ns)]
     if len(ends_ns) > STEPS_IN_VIEW:
-        return int(ends_ns[-1 - STEPS_IN_VIEW]), int(ends_ns[-1])
+        first = (len(ends_ns) - 1 - STEPS_IN_VIEW) // 2
+        return int(ends_ns[first]), int(ends_ns[first + STEPS_IN_VIEW])
     if last_ns > first_ns:
         return first_ns, last_ns
     return shown.trace.start_ns, max(shown.trace.end_ns, shown.trace.start_ns + 1)

@@ -17,6 +17,16 @@ def parse_axis(text: str) -> tuple[str, list[str]]:
     return name.strip(), parts
 
 
+def parse_axes(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Axes by knob. Raises KnobError for a knob that is given twice."""
+    axes: dict[str, list[str]] = {}
+    for name, values in map(parse_axis, texts):
+        if name in axes:
+            raise KnobError(f"grid axis {name!r} is given twice; give all of its values at once: {name}=value,value,…")
+        axes[name] = values
+    return axes
+
+
 def grid(base: Knobs, axes: Mapping[str, Iterable[Any]]) -> list[Knobs]:
     """Every combination, the last axis turning fastest. Each is checked; a repeated combination comes once."""
     combinations = product(*(list(values) for values in axes.values()))

@@ -6,7 +6,7 @@ from labkit.metrics.bound import busiest_lane
 from labkit.metrics.cause import Cause
 from labkit.metrics.metric import Metric
 from labkit.metrics.overlap import role_of
-from labkit.metrics.stalls import LaneAccount, in_words, waits_by_cause
+from labkit.metrics.stalls import in_words
 from labkit.metrics.unit_slices import HOST
 from labkit.units import format_percent
 
@@ -24,14 +24,11 @@ _PROGRAM = "the host program"
 
 
 def bottleneck(
-    accounts: tuple[LaneAccount, ...],
-    utilization: Mapping[str, Metric],
-    overlapped: Metric,
-    start_ns: int,
-    end_ns: int,
+    causes: Mapping[str, Mapping[Cause, float]], utilization: Mapping[str, Metric], overlapped: Metric
 ) -> str:
-    """What holds the run back between two instants. The same numbers always give the same sentence.
+    """What holds the run back. The same numbers always give the same sentence.
 
+    causes  lane → what it waited for, as shares of its time (`waits_by_cause`)
     A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; lanes that are
     busy together for less than 10 % of their time do not overlap.
     """
@@ -42,7 +39,6 @@ def bottleneck(
     share = utilization[lane].value or 0.0
     if host >= SATURATED and host > share:
         return f"{_PROGRAM} is the bottleneck: busy {format_percent(host)} of the time; {lane} waits for it."
-    causes = waits_by_cause(accounts, start_ns, end_ns)
     apart = overlapped.value is not None and overlapped.n > 1 and overlapped.value < APART
     if apart and share < 1 - APART:
         busiest = f"{lane}, {format_percent(share)}"

@@ -15,7 +15,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 _INTERVAL = "time from one completion to the next, in the steady window"
 _AGE = (
-    "from the earliest start of any op of a step to the end of the op that completes it, in the steady window"
+    "time from the earliest start of any op of a step to the end of the op that completes it, in the steady window"
 )
 
 

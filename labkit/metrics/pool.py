@@ -1,7 +1,7 @@
 """Several rounds of one setting as one summary: samples are pooled, never percentiles averaged.
 
 Throughput is all items over all windows; percentiles are taken over every round's samples; shares are weighted by the
-length of their windows. The sentence and the window are those of the round with the median throughput.
+length of their windows. The window is that of the round with the median throughput.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.errors import TraceError
+from labkit.metrics.bottleneck import bottleneck
 from labkit.metrics.bound import bound_efficiency
+from labkit.metrics.cause import Cause
 from labkit.metrics.latency import batch_age_of, batch_ages_ns, step_interval_of, step_intervals_ns
 from labkit.metrics.metric import Metric
+from labkit.metrics.stalls import account, in_words, waits_by_cause
 from labkit.metrics.summary import OpStats, Summary, summarize
-from labkit.metrics.window import steady_window
+from labkit.metrics.window import Window, steady_window
 from labkit.trace import Trace
 from labkit.units import NS_PER_S
 
@@ -31,15 +34,18 @@ def pool(traces: Sequence[Trace], *, warmup_steps: int = 0) -> Summary:
     items = sum(int(trace["items"][window.rows].sum()) for trace, window in zip(traces, windows, strict=True))
     typical = sorted(rounds, key=lambda summary: summary.throughput.value or 0.0)[len(rounds) // 2]
     busy = _by_name(rounds, lambda summary: summary.utilization, weights)
+    causes = _pooled_causes(traces, windows, weights)
+    overlapped = _weighted([summary.overlap for summary in rounds], weights)
     return replace(
         typical,
         throughput=_pooled_rate(typical.throughput, items, sum(weights), len(intervals)),
         step_interval=step_interval_of(intervals),
         batch_age=batch_age_of(ages),
         utilization=busy,
-        waiting=_pooled_waiting(rounds, weights),
-        overlap=_weighted([summary.overlap for summary in rounds], weights),
+        waiting={lane: in_words(shares) for lane, shares in causes.items()},
+        overlap=overlapped,
         bound_efficiency=bound_efficiency(busy),
+        bottleneck=bottleneck(causes, busy, overlapped),
         ops=_pooled_ops(rounds),
         dropped=sum(summary.dropped for summary in rounds),
         steps=sum(summary.steps for summary in rounds),
@@ -71,16 +77,18 @@ def _weighted(metrics: Sequence[Metric], weights: Sequence[float]) -> Metric:
     return replace(next(m for m in metrics if m.value is not None), value=value, n=sum(m.n for m in metrics))
 
 
-def _pooled_waiting(rounds: Sequence[Summary], weights: Sequence[float]) -> dict[str, dict[str, float]]:
-    """Lane → cause → share of the lane's time over all rounds, the largest first."""
+def _pooled_causes(
+    traces: Sequence[Trace], windows: Sequence[Window], weights: Sequence[float]
+) -> dict[str, dict[Cause, float]]:
+    """Lane → cause → share of the lane's time over all rounds."""
     whole = sum(weights) or 1.0
-    pooled: dict[str, dict[str, float]] = {}
-    for summary, weight in zip(rounds, weights, strict=True):
-        for lane, causes in summary.waiting.items():
+    pooled: dict[str, dict[Cause, float]] = {}
+    for trace, window, weight in zip(traces, windows, weights, strict=True):
+        for lane, causes in waits_by_cause(account(trace), window.start_ns, window.end_ns).items():
             shares = pooled.setdefault(lane, {})
             for cause, share in causes.items():
                 shares[cause] = shares.get(cause, 0.0) + share * weight / whole
-    return {lane: dict(sorted(causes.items(), key=lambda part: -part[1])) for lane, causes in pooled.items()}
+    return pooled
 
 
 def _pooled_ops(rounds: Sequence[Summary]) -> dict[str, OpStats]:

@@ -1,7 +1,7 @@
 """The verdict: how far a result may be trusted, and why, in words.
 
 INVALID is no result. WEAK is one that must not be relied on alone. VALID has nothing against it that labkit
-can see.
+can see. PREDICTED was simulated: there is no measurement to judge.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from labkit.schedule import Status
 from labkit.trace import Trace
 from labkit.units import format_percent
 
-Grade = Literal["VALID", "WEAK", "INVALID"]
+Grade = Literal["VALID", "WEAK", "INVALID", "PREDICTED"]
 
 COMPLETIONS_WANTED = 20
 SPREAD_ALLOWED = 0.5
@@ -55,7 +55,9 @@ def judge(
     simulated = () if measured else (SIMULATED,)
     if against:
         return Verdict("INVALID", (*against, *doubts, *simulated))
-    return Verdict("WEAK" if doubts else "VALID", (*doubts, *simulated))
+    if not measured:
+        return Verdict("PREDICTED", (*doubts, *simulated))
+    return Verdict("WEAK" if doubts else "VALID", doubts)
 
 
 def _against(

@@ -7,7 +7,7 @@ from labkit.figures.numbers import metric_text
 from labkit.figures.shown import Shown
 from labkit.runner.record import Grade, RunRecord
 
-_WORST_FIRST: tuple[Grade, ...] = ("INVALID", "WEAK", "VALID")
+_WORST_FIRST: tuple[Grade, ...] = ("INVALID", "WEAK", "PREDICTED", "VALID")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from labkit.device import Device, Opening, open_device
 from labkit.errors import ContractError, LabkitError, OpCancelled, OpSkipped
 from labkit.runner.job import Frame, Job, Outcome
-from labkit.schedule import Steps
+from labkit.schedule import Cost, Steps
 from labkit.units import seconds_to_ns
 
 
@@ -63,20 +63,39 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
     """Run `job` on a workload that was prepared for it."""
     controls = controls or Controls()
     began = perf_counter()
+    device: Device | None = None
     try:
         with _garbage_collected_first():
             device = open_device(job.device, _opening(job))
             workload.begin()
             failure, detail, cancelled = _drive(job, workload, device, controls)
-    except LabkitError as error:
-        return Outcome("failed", str(error), None, perf_counter() - began)
+            said = _said(workload)
+    except Exception as error:  # a user's workload may raise anything: its failure is the run's
+        if device is not None:
+            device.cancel()
+            device.close()
+        known = isinstance(error, LabkitError)
+        words = str(error) if known else f"{type(error).__name__}: {error}"
+        detail = "" if known else "".join(traceback.format_exception(error)[-4:])
+        return Outcome("failed", words, None, perf_counter() - began, detail=detail)
     trace = device.recorder.finish(device.now())
     status = "failed" if failure else "cancelled" if cancelled else "ok"
     reason = failure or ("stopped before its budget was spent" if cancelled else "")
-    notes = [*device.recorder.meta.get("warnings", []), *workload.notes()]
-    return Outcome(
-        status, reason, trace, perf_counter() - began, tuple(notes), dict(workload.costs), workload.results(), detail=detail
-    )
+    notes = (*device.recorder.meta.get("warnings", []), *said.notes)
+    wall_s = perf_counter() - began
+    return Outcome(status, reason, trace, wall_s, notes, said.costs, said.results, detail=detail)
+
+
+class _Said(NamedTuple):
+    """What the workload says of a run that has ended."""
+
+    notes: tuple[str, ...]
+    costs: dict[str, Cost]
+    results: dict[str, Any]
+
+
+def _said(workload: Any) -> _Said:
+    return _Said(tuple(workload.notes()), dict(workload.costs), dict(workload.results()))
 
 
 def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple[str, str, bool]:

@@ -78,6 +78,7 @@ class Server:
             self._controls.turn(message[1])
 
     def _run(self, job_bytes: bytes, trace_path: str) -> Any:
+        from labkit.errors import LabkitError
         from labkit.runner.execute import Controls, execute
         from labkit.runner.job import Outcome
 
@@ -85,7 +86,8 @@ class Server:
             job = pickle.loads(job_bytes)
             workload = self._set_up(job, job_bytes)
         except Exception as error:  # a user's data, model or function: its failure is the run's outcome
-            return Outcome("failed", _words(error), None, 0.0, detail=traceback.format_exc(limit=-4))
+            detail = "" if isinstance(error, LabkitError) else traceback.format_exc(limit=-4)
+            return Outcome("failed", _words(error), None, 0.0, detail=detail)
         self._controls = controls = Controls()
         if self._stop_next:
             controls.stop()

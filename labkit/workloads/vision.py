@@ -5,7 +5,7 @@ does a batch), named by what it does: "decode", "decode+augment", "decode+augmen
 of the compute lane.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -20,8 +20,8 @@ from labkit.schedule import HOST, Cost, Handle, Lane, Op, Step
 from labkit.workloads.buffers import Buffers
 from labkit.workloads.footprint import footprint
 from labkit.workloads.images import Crops, augment, crop_on_host, normalise
-from labkit.workloads.ledger import CostLedger
 from labkit.workloads.models import ResidualCNN
+from labkit.workloads.workload import Workload
 
 WORKERS, H2D, COMPUTE, D2H = Lane("workers"), Lane("h2d"), Lane("compute"), Lane("d2h")
 LEARNING_RATE = 0.01
@@ -35,7 +35,7 @@ class Batch:
     labels_B: torch.Tensor
 
 
-class VisionTraining:
+class VisionTraining(Workload):
     """A `TrainingWorkload` over a folder of photos.
 
     photos  the data; knobs, the cold ones: image_size, model, seed, loader; where, the device it will run on:
@@ -62,8 +62,8 @@ class VisionTraining:
 
     def begin(self) -> None:
         """A new run starts: the order of images from the beginning, no losses read, none skipped. Weights are kept."""
+        super().begin()
         self._order = _epochs(len(self.photos), self._seed)
-        self._ledger = CostLedger()
         self.skipped: dict[str, str] = {}
         self._first_loss: float | None = None
         self._last_loss: float | None = None
@@ -84,7 +84,7 @@ class VisionTraining:
             images = self._buffers.host(slot, *self._form(stages, size), pinned)
             return self._load_batch(stages, chosen, crops, images, pinned, slot), device_crops
 
-        return self._op("+".join(stages), self._load_lane, run, cost, step)
+        return self.op("+".join(stages), self._load_lane, run, cost, step)
 
     def copy(self, step: Step, slot: int) -> Op:
         knobs, size = step.knobs, step.knobs.batch_size
@@ -101,7 +101,7 @@ class VisionTraining:
             return Batch(images, labels_B), crops
 
         lane = H2D if knobs.copy_stream == "own" else COMPUTE
-        return self._op("copy", lane, run, cost, step, blocking=not non_blocking)
+        return self.op("copy", lane, run, cost, step, blocking=not non_blocking)
 
     def prepare(self, step: Step) -> list[Op]:
         knobs, size, side = step.knobs, step.knobs.batch_size, self.side
@@ -114,7 +114,7 @@ class VisionTraining:
                 return Batch(augment(batch.images, crops, side), batch.labels_B), None
 
             cost = Cost(bytes=item_bytes * (self.decoded_side**2 + side**2), launches=12)
-            ops.append(self._op("augment", COMPUTE, run_augment, cost, step))
+            ops.append(self.op("augment", COMPUTE, run_augment, cost, step))
         if knobs.normalise_on == "gpu":
 
             def run_normalise(copied: tuple[Batch, None]) -> tuple[Batch, None]:
@@ -122,7 +122,7 @@ class VisionTraining:
                 return Batch(normalise(batch.images), batch.labels_B), None
 
             cost = Cost(bytes=3 * size * side**2 * (1 + 5 * 4), launches=5)
-            ops.append(self._op("normalise", COMPUTE, run_normalise, cost, step))
+            ops.append(self.op("normalise", COMPUTE, run_normalise, cost, step))
         return ops
 
     def forward(self, step: Step) -> Op:
@@ -130,13 +130,13 @@ class VisionTraining:
             batch, _ = prepared
             return torch.nn.functional.cross_entropy(self.model(batch.images), batch.labels_B)
 
-        return self._op("forward", COMPUTE, run, self._footprint("forward", step.knobs.batch_size), step)
+        return self.op("forward", COMPUTE, run, self._footprint("forward", step.knobs.batch_size), step)
 
     def backward(self, step: Step) -> Op:
         def run(loss: torch.Tensor) -> None:
             loss.backward()
 
-        return self._op("backward", COMPUTE, run, self._footprint("backward", step.knobs.batch_size), step)
+        return self.op("backward", COMPUTE, run, self._footprint("backward", step.knobs.batch_size), step)
 
     def update(self, step: Step) -> Op:
         def run(_: None) -> None:
@@ -144,13 +144,13 @@ class VisionTraining:
             self.optimizer.zero_grad(set_to_none=False)
 
         size = step.knobs.batch_size
-        return self._op("update", COMPUTE, run, self._footprint("update", size), step, items=size)
+        return self.op("update", COMPUTE, run, self._footprint("update", size), step, items=size)
 
     def log(self, step: Step) -> Op:
         def run(loss: torch.Tensor) -> torch.Tensor:
             return loss.detach().to("cpu", non_blocking=True)
 
-        return self._op("log", D2H, run, Cost(bytes=4), step, blocking=step.knobs.log_sync)
+        return self.op("log", D2H, run, Cost(bytes=4), step, blocking=step.knobs.log_sync)
 
     def logged(self, step: Step, log: Handle) -> None:
         loss = log.value
@@ -160,10 +160,6 @@ class VisionTraining:
             self._losses_read += 1
 
     # ---- what is said about it ----------------------------------------------------------------------------
-
-    @property
-    def costs(self) -> Mapping[str, Cost]:
-        return self._ledger.means()
 
     def notes(self) -> list[str]:
         notes = []
@@ -178,10 +174,6 @@ class VisionTraining:
         return {"first_loss": self._first_loss, "last_loss": self._last_loss, "losses_read": self._losses_read}
 
     # ---- inside -------------------------------------------------------------------------------------------
-
-    def _op(self, name: str, lane: Lane, run: Any, cost: Cost, step: Step, items: int = 0, blocking: bool = False) -> Op:
-        self._ledger.add(name, cost)
-        return Op(name, lane, run, cost, step.index, items, blocking)
 
     def _form(self, stages: list[str], size: int) -> tuple[tuple[int, ...], torch.dtype]:
         """Shape and dtype of a batch once the host's stages are done."""

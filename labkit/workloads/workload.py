@@ -1,18 +1,46 @@
 """What kernels ask of a workload. A workload is built for one device kind and one set of cold knobs; live knobs
 arrive with each step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from labkit.schedule import Cost, Handle, Op, Step
+from labkit.schedule import Cost, Handle, Lane, Op, Step
+from labkit.workloads.ledger import CostLedger
+
+
+class Workload:
+    """What every workload says of itself; derive from it and add the ops that your kernel asks for."""
+
+    def __init__(self) -> None:
+        self.ledger = CostLedger()
+
+    def begin(self) -> None:
+        """A new run starts: results begin anew, what was built is kept."""
+        self.ledger = CostLedger()
+
+    def op(
+        self, name: str, lane: Lane, run: Callable[..., Any], cost: Cost, step: Step, items: int = 0, blocking: bool = False
+    ) -> Op:
+        """An op of `step` whose cost is counted."""
+        self.ledger.add(name, cost)
+        return Op(name, lane, run, cost, step.index, items, blocking)
+
+    @property
+    def costs(self) -> Mapping[str, Cost]:
+        """The mean cost of every op name handed out in this run, for predictions from measured times."""
+        return self.ledger.means()
+
+    def notes(self) -> list[str]:
+        """Words for people about this run: images skipped, ..."""
+        return []
+
+    def results(self) -> dict[str, Any]:
+        """Plain results of the run: the last loss, ..."""
+        return {}
 
 
 class TrainingWorkload(Protocol):
-    """The stages of a training step, each an `Op`. The host program calls them in the order given here, once a step."""
-
-    def begin(self) -> None:
-        """A new run starts: results and the order of the data begin anew, what was built is kept."""
-        ...
+    """What a training kernel asks of its workload: the stages of a step, each an `Op`. The host program calls them in the order given here, once a step."""
 
     def load(self, step: Step, slot: int) -> Op:
         """Make a batch on the host, in the host buffer of `slot`."""
@@ -44,17 +72,4 @@ class TrainingWorkload(Protocol):
 
     def logged(self, step: Step, log: Handle) -> None:
         """The host has waited for this step's log op."""
-        ...
-
-    @property
-    def costs(self) -> Mapping[str, Cost]:
-        """The mean cost of every op name handed out in this run, for predictions from measured times."""
-        ...
-
-    def notes(self) -> list[str]:
-        """Words for people about this run: images skipped, ..."""
-        ...
-
-    def results(self) -> dict[str, Any]:
-        """Plain results of the run: the last loss, ..."""
         ...

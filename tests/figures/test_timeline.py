@@ -23,10 +23,13 @@ def test_there_is_a_row_for_each_unit_of_each_lane(b: Shown):
     assert list(timeline(b).layout.yaxis.ticktext) == ["host", "workers 0", "workers 1", "compute"]
 
 
-def test_the_default_view_is_the_last_ten_steady_steps(a: Shown):
+def test_the_default_view_is_ten_steps_in_the_middle_of_the_steady_window(a: Shown):
     first_ns, last_ns = default_view(a)
+    opens_ns, closes_ns = a.summary.window_ns
     ends = a.trace["end_ns"][a.trace["items"] > 0]
-    assert (first_ns, last_ns) == (ends[-11], ends[-1])
+    ends = ends[(ends >= opens_ns) & (ends <= closes_ns)]
+    middle = (len(ends) - 11) // 2
+    assert (first_ns, last_ns) == (ends[middle], ends[middle + 10])
     assert len(bars(timeline(a))["update"].x) == 10
 
 

@@ -24,7 +24,7 @@ def test_a_steady_run_with_warm_up_is_valid_without_reasons() -> None:
 
 
 def test_a_prediction_says_that_it_is_one() -> None:
-    assert judged(measured=False) == Verdict("VALID", (SIMULATED,))
+    assert judged(measured=False) == Verdict("PREDICTED", (SIMULATED,))
 
 
 @pytest.mark.parametrize(
