@@ -166,6 +166,9 @@ def _print(parts: Parts, rows: list[list[str]], files: list[Path], out: Path, as
         if run.summary is not None:
             print(f"{label}: {run.summary.bottleneck}")
         print(f"{label}: {run.record.verdict.grade}: {'; '.join(run.record.verdict.reasons)}")
+    limits = {run.summary.bottleneck for pair in parts.elsewhere.values() for run in pair if run.summary is not None}
+    if limits and all(limit.startswith("loading") for limit in limits):
+        print("simulated GPUs: loading limits them all; try labkit predict pipeline --prefetch 8 --workers 8 --model large")
     print("\nwrote")
     for path in [*files, out / "runs"]:
         print(f"  {path}")

@@ -52,7 +52,7 @@ def side_by_side_table(
     verdicts = [["verdict", *_spread(_padded(grades, len(runs)), owners)]] if grades else []
     words = [
         ("bottleneck", [run.summary.bottleneck for run in runs]),
-        ("steps", [grouped(run.summary.steps) for run in runs]),
+        ("steps in all", [grouped(run.summary.steps) for run in runs]),
         ("rows not kept", [grouped(run.summary.dropped) for run in runs]),
     ]
     return [

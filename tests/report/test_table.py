@@ -26,7 +26,7 @@ def test_numbers_have_units_and_three_digits(a: Shown, b: Shown):
     ]
     assert row(rows, "step interval p50") == ["step interval p50", "15 µs", "6 µs"]
     assert row(rows, "busy: compute")[1] == "40 %"
-    assert row(rows, "steps") == ["steps", "40", "160"]
+    assert row(rows, "steps in all") == ["steps in all", "40", "160"]
 
 
 def test_what_is_absent_is_a_dash(a: Shown, b: Shown):
