@@ -50,7 +50,7 @@ def grouped(value: float) -> str:
 
 def error_text(error: float) -> str:
     """A relative error with its sign, `+4.1 %`; the sign says that the prediction is above the measurement."""
-    percent = 100 * error
+    percent = round(100 * error, 1) + 0.0  # -0.0 becomes 0.0
     return f"{percent:+.1f} %" if abs(percent) < 9.95 else f"{percent:+.0f} %"
 
 
