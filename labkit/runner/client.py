@@ -4,6 +4,7 @@ Whatever happens, `run` comes back with an outcome: a worker that is killed, run
 gives a failed or cancelled outcome with the reason.
 """
 
+import fcntl
 import os
 import signal
 import socket
@@ -30,6 +31,7 @@ START_TIMEOUT_S = 180.0
 STOP_GRACE_S = 10.0
 CLOSE_GRACE_S = 5.0
 POLL_S = 0.1
+FIRST_DESCRIPTOR = 10  # where a caller has closed its standard streams, the socket must not take their places
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -42,18 +44,20 @@ class Worker:
         self._runs = 0
         ours, theirs = socket.socketpair()
         from_main = "1" if threading.current_thread() is threading.main_thread() else "0"
-        command = [sys.executable, "-m", "labkit.runner.worker", str(theirs.fileno()), str(os.getpid()), from_main]
+        descriptor = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+        command = [sys.executable, "-m", "labkit.runner.worker", str(descriptor), str(os.getpid()), from_main]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[descriptor],
                 env={**_ONE_THREAD, **os.environ},
                 start_new_session=True,
             )
         theirs.close()
+        os.close(descriptor)
         self._link = Connection(ours.detach())
         self._send_lock = threading.Lock()
         self._ready = False
@@ -246,4 +250,5 @@ def _free_memory() -> str:
     from labkit.units import format_bytes
 
     memory: Mapping[str, Any] = psutil.virtual_memory()._asdict()
-    return f"perhaps out of memory: {format_bytes(memory['available'])} of {format_bytes(memory['total'])} are free now"
+    free = f"{format_bytes(memory['available'])} of {format_bytes(memory['total'])} of memory are free now"
+    return f"perhaps out of memory: {free}" if memory["available"] < memory["total"] / 10 else free

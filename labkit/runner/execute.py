@@ -115,7 +115,7 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     raised: BaseException | None = None
     try:
         job.recipe.kernel(device, workload, steps)
-    except Exception as error:  # whatever a user's kernel or workload raises becomes the run's failure
+    except BaseException as error:  # whatever a user's kernel raises becomes the run's failure, sys.exit() too
         raised = error
         device.cancel()
     failures = device.close()

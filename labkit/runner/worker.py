@@ -54,7 +54,15 @@ class Server:
         threading.Thread(target=self._listen, daemon=True).start()
         self._send(("ready", os.getpid()))
         while (message := self._jobs.get()) is not None:
-            self._send(("done", self._run(*message)))
+            self._send_outcome(self._run(*message))
+
+    def _send_outcome(self, outcome: Any) -> None:
+        """Send an outcome; one that cannot be pickled becomes a failure that says so."""
+        try:
+            self._send(("done", outcome))
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            words = f"the workload's results and notes must be plain data: {error}"
+            self._send(("done", replace(outcome, status="failed", failure=words, results={}, notes=())))
 
     def _listen(self) -> None:
         try:

@@ -89,13 +89,13 @@ def test_no_data_is_a_failed_record_with_the_reason(labkit: Callable) -> None:
     assert record["verdict"]["grade"] == "INVALID"
 
 
-@pytest.mark.parametrize("moment_s", [0.2, 1.5, 4.0])
-def test_ctrl_c_leaves_no_process_and_exit_code_130(tmp_path: Path, moment_s: float) -> None:
+@pytest.mark.parametrize(("moment_s", "sent"), [(0.2, signal.SIGINT), (1.5, signal.SIGINT), (4.0, signal.SIGINT), (4.0, signal.SIGTERM)])
+def test_ctrl_c_and_a_request_to_end_leave_no_process_and_exit_code_130(tmp_path: Path, moment_s: float, sent: int) -> None:
     command = [sys.executable, "-m", "labkit", "run", "pipeline", "--device", "cpu", "--seconds", "600", "--json"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(moment_s)
     family = psutil.Process(process.pid).children(recursive=True)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, sent)
     out, err = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT), err  # -SIGINT: Python itself was still starting
     if out:

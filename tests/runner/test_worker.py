@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,12 +124,39 @@ def test_preparing_that_raises_is_a_failed_outcome(warm: Worker) -> None:
     assert (outcome.status, outcome.failure) == ("failed", "OSError: no such model")
 
 
+def test_results_that_cannot_travel_are_a_failure_that_says_so(warm: Worker) -> None:
+    class Locked(Naps):
+        def results(self) -> dict[str, Any]:
+            return {"lock": threading.Lock()}
+
+    recipe = Recipe("locked", naps, lambda knobs, kind: Locked(), lambda knobs: {})
+    outcome = warm.run(Job(recipe, NapKnobs(), "cpu", Budget(steps=1, warmup=0)))
+    assert outcome.status == "failed"
+    assert "must be plain data" in outcome.failure
+    assert warm.alive
+
+
+def test_a_kernel_that_calls_exit_fails_the_run_and_not_the_worker(warm: Worker) -> None:
+    def leaves(device: Any, workload: Any, steps: Any) -> None:
+        raise SystemExit(5)
+
+    assert warm.run(job(kernel=leaves)).failure == "SystemExit: 5"
+    assert warm.run(job(steps=1)).status == "ok"
+
+
+def test_a_caller_with_closed_standard_streams_can_run() -> None:
+    code = "from labkit.runner.client import Worker\nwith Worker() as worker: worker._wait_until_ready()"
+    command = f'exec "{sys.executable}" -c "{code}" <&- >&-'
+    assert subprocess.run(["bash", "-c", command], stderr=subprocess.DEVNULL).returncode == 0
+
+
 def test_frames_tell_how_far_the_run_is(warm: Worker) -> None:
     frames = []
     warm.run(job(steps=60, nap_ms=10), frames.append)
     shares = [frame.share for frame in frames]
     assert shares == sorted(shares)
-    assert 0 < shares[0] < 1
+    assert 0 <= shares[0] < 1
+    assert 0 < shares[-1] <= 1
 
 
 def test_stop_ends_the_run_as_cancelled_with_what_it_has(warm: Worker) -> None:
@@ -153,7 +182,7 @@ def test_a_killed_worker_is_a_failed_outcome_with_the_reason_and_the_next_run_wo
         killed = workers.run(job(steps=10_000))
         assert killed.status == "failed"
         assert "SIGKILL" in killed.failure
-        assert "are free now" in killed.failure
+        assert "of memory are free now" in killed.failure
         assert workers.run(job(steps=3)).status == "ok"
 
 
@@ -200,9 +229,6 @@ def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Any) -> None:
         "import time\nfrom labkit.runner.client import Worker\n"
         "worker = Worker(); worker._wait_until_ready(); print(worker.pid, flush=True); time.sleep(600)\n"
     )
-    import subprocess
-    import sys
-
     parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
