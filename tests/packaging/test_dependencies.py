@@ -48,7 +48,7 @@ def test_torch_2_11_is_inside_the_range() -> None:
     assert torch.specifier.contains("2.11.0")
 
 
-def test_no_registry_or_workplace_is_named() -> None:
+def test_the_set_up_names_no_web_address() -> None:
     for name in ("constraints.txt", "pyproject.toml", "environment.yml", "Makefile", "README.md", ".ci/run"):
         text = (ROOT / name).read_text()
         assert "http://" not in text
