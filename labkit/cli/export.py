@@ -1,5 +1,6 @@
 """`labkit export RUN --format chrome|csv`: a run's trace for other tools."""
 
+import os
 from pathlib import Path
 
 from labkit.cli.flags import add_json, add_out, parser
@@ -25,14 +26,18 @@ def main(arguments: list[str]) -> int:
     if stored.trace is None:
         raise StoreError(f"run {stored.record.id} has no trace to export: it {stored.record.status}")
     path = Path(given.output or stored.record.id + ENDINGS[given.format])
+    unfinished = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if given.format == "chrome":
-            write_chrome(stored.trace, path)
+            write_chrome(stored.trace, unfinished)
         else:
-            stored.trace.frame().to_csv(path, index=False)
+            stored.trace.frame().to_csv(unfinished, index=False)
+        unfinished.replace(path)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
     if given.json:
         print_json({"run": stored.record.id, "format": given.format, "path": str(path), "rows": len(stored.trace)})
     else:

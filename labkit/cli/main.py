@@ -73,3 +73,6 @@ def _run(name: str, arguments: list[str]) -> int:
     except BrokenPipeError:  # whoever read our output has gone, as `labkit list | head` does
         sys.stderr.close()
         return FAILED
+    except OSError as error:
+        print(f"labkit {name}: {error}", file=sys.stderr)
+        return FAILED

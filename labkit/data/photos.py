@@ -92,7 +92,7 @@ def _photo_files(folder: Path) -> list[Path]:
 
 
 def _is_photo(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not os.path.isdir(path)
+    return path.suffix.lower() in SUFFIXES and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from labkit.data.locate import datasets_root
+from labkit.errors import DataError
 from labkit.experiments.experiment import Experiment
 from labkit.kernels.pipeline import pipeline
 from labkit.knobs import Knobs, knob
@@ -54,8 +55,17 @@ def prepare(knobs: PipelineKnobs, where: str) -> Any:
     from labkit.data.photos import Photos
     from labkit.workloads.vision import VisionTraining
 
-    folder = Path(knobs.data).expanduser() if knobs.data else datasets_root() / "photos"
+    folder = datasets_root() / "photos" if knobs.data is None else _folder(knobs.data)
     return VisionTraining(Photos.open(folder), knobs, where)
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise DataError("data='' is not allowed: name a folder of images in class sub-folders")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"data={text!r} is not a folder here: {error}") from error
 
 
 def widths(knobs: PipelineKnobs) -> dict[str, int]:

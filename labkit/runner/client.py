@@ -32,6 +32,9 @@ STOP_GRACE_S = 10.0
 CLOSE_GRACE_S = 5.0
 POLL_S = 0.1
 FIRST_DESCRIPTOR = 10  # where a caller has closed its standard streams, the socket must not take their places
+_START = (  # modules are found where the caller finds them, and nowhere else
+    "import os, sys; sys.path[:] = sys.argv.pop().split(os.pathsep); from labkit.runner.worker import main; main()"
+)
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -45,7 +48,8 @@ class Worker:
         ours, theirs = socket.socketpair()
         from_main = "1" if threading.current_thread() is threading.main_thread() else "0"
         descriptor = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-        command = [sys.executable, "-m", "labkit.runner.worker", str(descriptor), str(os.getpid()), from_main]
+        options = [str(descriptor), str(os.getpid()), from_main, os.pathsep.join(sys.path)]
+        command = [sys.executable, "-P", "-c", _START, *options]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -166,11 +170,15 @@ class Worker:
 
     def _read(self) -> None:
         """Runs in a thread, so that a Ctrl-C in the caller can never cut a message in two."""
-        try:
-            while True:
+        while True:
+            try:
                 self._inbox.put(self._link.recv())
-        except (EOFError, OSError, ValueError):
-            self._inbox.put(None)
+            except (EOFError, OSError):
+                self._inbox.put(None)
+                return
+            except Exception as error:  # what came back runs code of its own when it is unpickled
+                words = f"the workload's results and notes must be plain data: {error!r}"
+                self._inbox.put(("done", Outcome("failed", words, None, 0.0)))
 
     def _with_trace(self, outcome: Outcome, interrupted: bool) -> Outcome:
         if interrupted and outcome.status == "ok":

@@ -94,7 +94,8 @@ def interleave(
             outcome = workers.run(jobs[place], _tell(on_frame, index, LABELS[place]))
             outcomes[place].append(outcome)
             if outcome.status != "ok":
-                return [done or [outcome] for done in outcomes]
+                not_run = Outcome("cancelled", f"not run: side {LABELS[place]} {outcome.status}", None, 0.0)
+                return [done or [not_run] for done in outcomes]
     return outcomes
 
 
@@ -107,7 +108,7 @@ def compare_sides(a: Side, b: Side) -> Comparison:
         known = [(one, two) for one, two in values if one and two]
         if len(known) >= 2:
             ratios[name] = ratio_interval([one for one, _ in known], [two for _, two in known])
-    failed = a.failed or b.failed
+    failed = next((side.failed for side in (a, b) if side.failed and side.failed.status == "failed"), a.failed or b.failed)
     if failed is not None:
         words = f"no comparison: a side {failed.status}: {failed.failure}"
     elif "throughput" in ratios:

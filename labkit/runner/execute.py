@@ -70,12 +70,12 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
             workload.begin()
             failure, detail, cancelled = _drive(job, workload, device, controls)
             said = _said(workload)
-    except Exception as error:  # a user's workload may raise anything: its failure is the run's
+    except BaseException as error:  # a user's workload may raise anything: its failure is the run's
         if device is not None:
             device.cancel()
             device.close()
         known = isinstance(error, LabkitError)
-        words = str(error) if known else f"{type(error).__name__}: {error}"
+        words = str(error) if known else error_words(error)
         detail = "" if known else "".join(traceback.format_exception(error)[-4:])
         return Outcome("failed", words, None, perf_counter() - began, detail=detail)
     trace = device.recorder.finish(device.now())
@@ -84,6 +84,14 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
     notes = (*device.recorder.meta.get("warnings", []), *said.notes)
     wall_s = perf_counter() - began
     return Outcome(status, reason, trace, wall_s, notes, said.costs, said.results, detail=detail)
+
+
+def error_words(error: BaseException) -> str:
+    """`ValueError: what it says`, also of an exception that cannot say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ is broken
+        return type(error).__name__
 
 
 class _Said(NamedTuple):
@@ -125,7 +133,7 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     if cause is None:
         return "", "", controls.stop_requested
     where = f"op '{failures[0].name}': " if failures else ""
-    words = f"{where}{type(cause).__name__}: {cause}"
+    words = where + error_words(cause)
     detail = "".join(traceback.format_exception(cause)[-6:])
     cause.__traceback__ = None  # frames keep tensors alive, which matters after an out-of-memory
     return words, detail, False

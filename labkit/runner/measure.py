@@ -1,5 +1,6 @@
 """From an outcome to a run record: the trace is summarised, judged, and put beside where it came from."""
 
+import math
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -38,7 +39,7 @@ def record_of(job: Job, outcome: Outcome, *, run_id: str, started: datetime, not
         verdict=_verdict(summary, outcome, status, measured, job.budget.warmup),
         machine=_machine(job),
         costs={name: cost._asdict() for name, cost in outcome.costs.items()},
-        results=dict(outcome.results),
+        results={name: _finite(value) for name, value in outcome.results.items()},
         monitor=dict(outcome.monitor),
         provenance=provenance(started),
         notes=(*notes, *outcome.notes, *([outcome.detail.strip()] if outcome.detail.strip() else [])),
@@ -58,6 +59,11 @@ def _verdict(summary: Summary | None, outcome: Outcome, status: str, measured: b
     if summary is None or outcome.trace is None:
         return Verdict("INVALID", (outcome.failure or "nothing was measured",))
     return judge(summary, outcome.trace, status=status, measured=measured, warmup_steps=warmup)
+
+
+def _finite(value: Any) -> Any:
+    """A loss that is no longer a number is absent: strict JSON has no form for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _label(job: Job, trace: Trace | None) -> str:

@@ -16,6 +16,11 @@ RunStatus = Literal["ok", "failed", "cancelled"]
 
 NOT_JUDGED = Verdict("INVALID", ("nothing was measured",))
 
+_TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "started_at", "key")
+_TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance")
+_KINDS = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_TABLES, dict)
+_KINDS |= {"wall_s": int | float, "measured": bool, "machine": dict | None}
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -65,6 +70,12 @@ class RunRecord:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "RunRecord":
         """A record from plain data; fields that this version does not know are ignored. Raises TypeError, KeyError."""
+        for name, kinds in _KINDS.items():
+            if name in data and not isinstance(data[name], kinds):
+                raise TypeError(f"{name} is {data[name]!r}")
+        throughput = data.get("metrics", {}).get("throughput", {})
+        if not isinstance(throughput, dict) or not isinstance(throughput.get("value"), int | float | None):
+            raise TypeError(f"metrics.throughput is {throughput!r}")
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["verdict"] = Verdict(data["verdict"]["grade"], tuple(data["verdict"]["reasons"]))
         known["notes"] = tuple(data.get("notes", ()))

@@ -1,4 +1,4 @@
-"""The worker process: `python -m labkit.runner.worker FD`. Runs jobs that arrive on a socket; keeps its set-ups warm.
+"""The worker process, which `client.py` starts. Runs jobs that arrive on a socket; keeps its set-ups warm.
 
 Isolation makes Stop, an out-of-memory and thread counts harmless to the caller. The worker ends with its parent: end of
 file on the socket, and on Linux a signal at the parent's death. Ctrl-C is the parent's to handle.
@@ -8,6 +8,7 @@ Out: ("ready", pid), ("frame", Frame), ("done", Outcome without its trace, which
 """
 
 import ctypes
+import json
 import os
 import pickle
 import signal
@@ -59,8 +60,9 @@ class Server:
     def _send_outcome(self, outcome: Any) -> None:
         """Send an outcome; one that cannot be pickled becomes a failure that says so."""
         try:
+            json.dumps([outcome.results, outcome.notes])
             self._send(("done", outcome))
-        except (TypeError, AttributeError, pickle.PicklingError) as error:
+        except Exception as error:  # pickling runs code of the values' own
             words = f"the workload's results and notes must be plain data: {error}"
             self._send(("done", replace(outcome, status="failed", failure=words, results={}, notes=())))
 
@@ -93,7 +95,7 @@ class Server:
         try:
             job = pickle.loads(job_bytes)
             workload = self._set_up(job, job_bytes)
-        except Exception as error:  # a user's data, model or function: its failure is the run's outcome
+        except BaseException as error:  # a user's data, model or function: its failure is the run's outcome
             detail = "" if isinstance(error, LabkitError) else traceback.format_exc(limit=-4)
             return Outcome("failed", _words(error), None, 0.0, detail=detail)
         self._controls = controls = Controls()
@@ -174,8 +176,9 @@ def _start_monitor(job: Any) -> Any:
 
 def _words(error: BaseException) -> str:
     from labkit.errors import LabkitError
+    from labkit.runner.execute import error_words
 
-    return str(error) if isinstance(error, LabkitError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, LabkitError) else error_words(error)
 
 
 def _die_with_parent(parent: int) -> None:

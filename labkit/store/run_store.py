@@ -107,15 +107,15 @@ def _read_or_broken(path: Path) -> StoredRun | BrokenRun:
 
 def _read_record(file: Path) -> RunRecord:
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise StoreError(
             f"{file} is missing: the run was not written by labkit, or parts of it were deleted"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{file} cannot be read: {error}") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
-    if not isinstance(version, int):
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise StoreError(f"{file} is not a run record: it gives no schema_version")
     if version > SCHEMA_VERSION:
         raise StoreError(
@@ -125,6 +125,10 @@ def _read_record(file: Path) -> RunRecord:
         return RunRecord.from_dict(data)
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{file} is not a whole run record: {error}") from error
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not strict JSON")
 
 
 def _json_of(record: RunRecord) -> str:

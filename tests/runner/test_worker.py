@@ -136,6 +136,59 @@ def test_results_that_cannot_travel_are_a_failure_that_says_so(warm: Worker) -> 
     assert warm.alive
 
 
+class Bomb:
+    """Pickles well, and raises when it is unpickled."""
+
+    def __reduce__(self) -> tuple:
+        return eval, ("1 / 0",)
+
+
+def test_an_outcome_that_cannot_be_read_does_not_hang_the_caller(warm: Worker) -> None:
+    class Bombed(Naps):
+        def notes(self) -> list[Any]:
+            return [Bomb()]
+
+    recipe = Recipe("bombed", naps, lambda knobs, kind: Bombed(), lambda knobs: {})
+    outcome = warm.run(Job(recipe, NapKnobs(), "cpu", Budget(steps=1, warmup=0)))
+    assert outcome.status == "failed"
+    assert "must be plain data" in outcome.failure
+    assert warm.run(job(steps=1)).status == "ok"
+
+
+@pytest.mark.parametrize("stage", ["prepare", "begin"])
+def test_exit_in_the_set_up_is_a_failed_outcome_and_the_worker_lives(warm: Worker, stage: str) -> None:
+    class Leaving(Naps):
+        def begin(self) -> None:
+            raise SystemExit(3)
+
+    def prepare(knobs: Any, where: str) -> Naps:
+        if stage == "prepare":
+            raise SystemExit(3)
+        return Leaving()
+
+    outcome = warm.run(Job(Recipe(stage, naps, prepare, lambda knobs: {}), NapKnobs(), "cpu", Budget(steps=1, warmup=0)))
+    assert (outcome.status, outcome.failure) == ("failed", "SystemExit: 3")
+    assert warm.alive
+
+
+def test_the_worker_imports_what_the_caller_can_and_nothing_from_the_working_folder(tmp_path: Any) -> None:
+    beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"
+    beside.mkdir()
+    elsewhere.mkdir()
+    (beside / "my_kernel.py").write_text("def kernel(device, workload, steps):\n    raise LookupError('mine')\n")
+    (elsewhere / "random.py").write_text("raise SystemExit('shadowed')\n")
+    (beside / "script.py").write_text(
+        "import my_kernel\n"
+        "from labkit.knobs import Knobs\nfrom labkit.runner.client import Worker\n"
+        "from labkit.runner.job import Job, Recipe\nfrom labkit.schedule import Budget\n"
+        "from labkit.workloads.workload import Workload\n"
+        "recipe = Recipe('mine', my_kernel.kernel, lambda knobs, where: Workload(), lambda knobs: {})\n"
+        "with Worker() as worker:\n    print(worker.run(Job(recipe, Knobs(), 'cpu', Budget(steps=1))).failure)\n"
+    )
+    ended = subprocess.run([sys.executable, str(beside / "script.py")], cwd=elsewhere, capture_output=True, text=True)
+    assert ended.stdout == "LookupError: mine\n", ended.stderr
+
+
 def test_a_kernel_that_calls_exit_fails_the_run_and_not_the_worker(warm: Worker) -> None:
     def leaves(device: Any, workload: Any, steps: Any) -> None:
         raise SystemExit(5)
