@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     say_device(given.device, both.a)
     print_comparison(both, given.json)
     statuses = {both.a.record.status, both.b.record.status}
-    return INTERRUPTED if "cancelled" in statuses else FAILED if "failed" in statuses else OK
+    return FAILED if "failed" in statuses else INTERRUPTED if "cancelled" in statuses else OK
 
 
 def print_comparison(both: lab.Compared, as_json: bool) -> None:

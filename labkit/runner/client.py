@@ -162,6 +162,8 @@ class Worker:
         try:
             message = self._inbox.get(timeout=POLL_S)
         except Empty:
+            if not self.alive and self._inbox.empty():  # a child that user code forked may hold the connection open
+                raise WorkerDied("the worker process ended") from None
             return None
         if message is None:
             self._inbox.put(None)
