@@ -132,7 +132,7 @@ def run(
     job = _job(catalogued, values, device, budget, costs, machine)
     writable(out)
     with _borrowed(pool) as workers:
-        return _run_job(job, workers, out, on_frame, inert_notes(catalogued.knobs, knobs, job.device))
+        return _run_job(job, workers, out, on_frame, inert_notes(knobs, job))
 
 
 def stored_run(name: str | Path, folder: str | Path = "runs") -> Run:
@@ -179,7 +179,7 @@ def compare(
     with _borrowed(pool) as workers:
         outcomes = interleave(jobs, rounds, workers, on_frame)
     sides = [Side(label, job, tuple(runs)) for label, job, runs in zip(LABELS, jobs, outcomes, strict=False)]
-    notes = [inert_notes(catalogued.knobs, side, job.device) for side, job in zip(settings, jobs, strict=True)]
+    notes = [inert_notes(side, job) for side, job in zip(settings, jobs, strict=True)]
     runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=True)]
     return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]), runs[2] if beside is not None else None)
 
@@ -211,7 +211,7 @@ def sweep(
     with Workers() as workers:
         for job, outcome in run_sweep(jobs, set(kept), workers):
             started = datetime.now().astimezone()
-            notes = inert_notes(catalogued.knobs, {*knobs, *axes}, job.device)
+            notes = inert_notes({*knobs, *axes}, job)
             record = record_of(job, outcome, run_id=new_run_id(name, started), started=started, notes=notes)
             made.append(Run(record, outcome.trace, save_run(out, record, outcome.trace)))
             if on_run is not None:
@@ -232,12 +232,10 @@ def calibrate(progress: Callable[[str], None] | None = None) -> Calibration:
     return calibration
 
 
-def inert_notes(knobs: type[Knobs], chosen: Iterable[str], device: str) -> tuple[str, ...]:
-    """For each chosen knob that cannot act on this device: why."""
-    kind = device.partition(":")[0]
-    if kind == "simulated":
-        kind = load_machine(device.partition(":")[2]).kind
-    reasons = {name: knobs.inert_reason(name, kind) for name in chosen}
+def inert_notes(chosen: Iterable[str], job: Job) -> tuple[str, ...]:
+    """For each chosen knob that cannot act on the job's device: why."""
+    kind = job.machine.kind if job.machine is not None else job.device.partition(":")[0]
+    reasons = {name: job.knobs.inert_reason(name, kind) for name in chosen}
     return tuple(f"{name}: {reason}" for name, reason in reasons.items() if reason)
 
 

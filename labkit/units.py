@@ -20,11 +20,6 @@ def seconds_to_ns(seconds: float) -> int:
     return round(seconds * NS_PER_S)
 
 
-def ns_to_seconds(ns: float) -> float:
-    """Nanoseconds as seconds."""
-    return ns / NS_PER_S
-
-
 def format_time(ns: float | None, digits: int = 3) -> str:
     """A time for people, `1.23 ms`, with `digits` significant digits; `–` where it is absent."""
     if ns is None:

@@ -58,10 +58,12 @@ def main(arguments: list[str]) -> int:
     say(f"labkit demo on {device}" + (" (no GPU here)" if given.device == "auto" and device == "cpu" else ""))
     _calibrate_once()
     parts = _measure_and_predict(device, given.rounds, given.steps, out / "runs")
-    for run in parts.runs():
-        if run.record.status != "ok":
-            say(f"labkit demo: {run.record.device}: {run.record.status}: {run.record.reason}")
-            return INTERRUPTED if run.record.status == "cancelled" else FAILED
+    runs = parts.runs() if isinstance(parts, Parts) else parts
+    broken = sorted((run.record.status, run.record.device, run.record.reason) for run in runs if run.record.status != "ok")
+    if broken or not isinstance(parts, Parts):
+        status, where, reason = broken[-1]  # a failure before a side that was cancelled for it
+        say(f"labkit demo: {where}: {status}: {reason}")
+        return FAILED if status == "failed" else INTERRUPTED
     rows = _table(parts)
     notebook = _run_notebook(device, out)
     report = _write_report(parts, out)
@@ -77,8 +79,11 @@ def _calibrate_once() -> None:
     lab.calibrate(lambda words: say(f"  {words}"))
 
 
-def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Parts:
-    """A, B and a probe at a third setting in turns, and the predictions from the probe's op times."""
+def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Parts | list[lab.Run]:
+    """A, B and a probe at a third setting in turns, and the predictions from the probe's op times.
+
+    The measured runs alone where one of them did not succeed.
+    """
     with Workers() as workers:
         with progress_bar("measuring A, B and a probe in turns") as move:
 
@@ -89,7 +94,10 @@ def _measure_and_predict(device: str, rounds: int, steps: int, out: Path) -> Par
                 EXPERIMENT, a=SYNCHRONOUS, b=PIPELINED, beside=PROBE, device=device, steps=steps, rounds=rounds, out=out,
                 pool=workers, on_frame=on_frame,
             )  # fmt: skip
-        probe = (both.beside or both.a).checked()
+        measured = [run for run in (both.a, both.b, both.beside) if run is not None]
+        if any(run.record.status != "ok" for run in measured):
+            return measured
+        probe = measured[-1]
         with progress_bar("predicting") as move:
             here = _predicted("this", probe, steps, out, workers)
             elsewhere = {}

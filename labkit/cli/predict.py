@@ -4,6 +4,7 @@ from labkit import lab
 from labkit.cli.flags import add_json, add_out, knob_values, parse_with_experiment, parser
 from labkit.cli.main import FAILED, OK
 from labkit.cli.words import print_json, progress_bar, run_json, say
+from labkit.device import resolve_device
 from labkit.device.machine import machine_names
 from labkit.runner.client import Workers
 from labkit.units import ABSENT
@@ -19,6 +20,8 @@ def main(arguments: list[str]) -> int:
     add_json(flags)
     given = parse_with_experiment(flags, arguments)
     machines = [name for part in given.on or [] for name in part.split(",")] or machine_names()
+    for name in machines:
+        resolve_device(f"simulated:{name}")
     costs = lab.stored_run(given.costs, given.out) if given.costs else None
     runs = []
     with progress_bar("predicting") as move, Workers() as workers:

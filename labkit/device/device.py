@@ -16,15 +16,31 @@ What every device promises (tests/device/test_contract.py runs the same cases on
 - `close` returns the failures that nobody read, and leaves no thread, process or memory behind.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from labkit.schedule import Handle, Lane, Op
+from labkit.errors import DeviceError
+from labkit.schedule import ROLES, Handle, Lane, Op
 from labkit.trace import Recorder
 
 How = Literal["block", "spin"]
 Kind = Literal["cpu", "cuda", "simulated"]
+
+
+def check_width(role: str, width: int) -> None:
+    """Raises DeviceError for a number of units that a lane cannot have."""
+    if not isinstance(width, int) or width < 1:
+        raise DeviceError(f"width {width!r} of lane '{role}' is not allowed: a whole number, 1 or more")
+
+
+def checked_widths(widths: Mapping[str, int] | None) -> dict[str, int]:
+    """The widths that a device is opened with. Raises DeviceError for a lane role that there is not, or a wrong width."""
+    for role, width in (widths or {}).items():
+        if role not in ROLES:
+            raise DeviceError(f"there is no lane role {role!r}; there are: {', '.join(ROLES)}")
+        check_width(role, width)
+    return dict(widths or {})
 
 
 @dataclass(frozen=True)

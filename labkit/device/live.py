@@ -12,7 +12,7 @@ from threading import Lock
 from time import perf_counter_ns, sleep
 from typing import Any
 
-from labkit.device.device import Failure, How, Kind
+from labkit.device.device import Failure, How, Kind, check_width, checked_widths
 from labkit.device.thread_lane import Entry, ThreadLane
 from labkit.errors import ContractError, DeviceError
 from labkit.schedule import Handle, Lane, Op, Status
@@ -31,7 +31,7 @@ class LiveDevice:
     def __init__(self, name: str, *, widths: dict[str, int] | None = None, recorder: Recorder | None = None):
         self.name = name
         self.recorder = recorder or Recorder()
-        self._widths = dict(widths or {})
+        self._widths = checked_widths(widths)
         self._lanes: dict[Lane, ThreadLane] = {}
         self._lock = Lock()
         self._watched: frozenset[int] = frozenset()
@@ -106,8 +106,7 @@ class LiveDevice:
 
     def resize(self, role: str, width: int) -> None:
         """Give the thread lanes of a role this many threads; those that go finish what was queued before."""
-        if width < 1:
-            raise DeviceError(f"width {width} of lane '{role}' is not allowed: 1 or more")
+        check_width(role, width)
         self._widths[role] = width
         for lane, threads in self._lanes.items():
             if lane.role == role:

@@ -101,7 +101,7 @@ def machine_from_dict(data: Any, where: str) -> Machine:
 def load_machine(name: str) -> Machine:
     """The machine of this name: `this` (calibrated here), or one that labkit ships. Raises MachineError."""
     path = this_machine_path() if name == "this" else SHIPPED / f"{name}.yaml"
-    if not path.is_file():
+    if name not in machine_names():
         if name == "this":
             raise MachineError(f"this machine has not been calibrated ({path} is missing): run `labkit calibrate`")
         raise MachineError(f"there is no machine '{name}'; there are: {', '.join(machine_names())}")

@@ -61,8 +61,8 @@ def resolve_device(name: str) -> str:
     if kind == "cuda":
         return _resolve_cuda(name, detail)
     if kind == "simulated":
-        load_machine(detail or "h200")
-        return f"simulated:{detail or 'h200'}"
+        load_machine(detail)  # raises: there is none of this name, and no other stands in for it
+        return name
     raise NoSuchDevice(f"there is no device {name!r}; allowed: {', '.join(_allowed())}")
 
 

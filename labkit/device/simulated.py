@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from labkit.device.cost_model import CostModel, MeasuredCosts
-from labkit.device.device import Failure, How
+from labkit.device.device import Failure, How, check_width, checked_widths
 from labkit.device.machine import Machine
 from labkit.errors import ContractError, DeviceError
 from labkit.schedule import Handle, Lane, Op, Status
@@ -45,7 +45,7 @@ class SimulatedDevice:
         self.machine = machine
         self.recorder = recorder or Recorder()
         self._model = CostModel(machine, measured)
-        self._widths = dict(widths or {})
+        self._widths = checked_widths(widths)
         self._units: dict[Lane, list[int]] = {}
         self._retired: dict[tuple[Lane, int], int] = {}
         self._costs: dict[tuple[str, str, Any], tuple[int, int, int]] = {}
@@ -172,8 +172,7 @@ class SimulatedDevice:
 
     def resize(self, role: str, width: int) -> None:
         """Give the lanes of a role this many units from now on; a unit that went comes back when its last op has ended."""
-        if width < 1:
-            raise DeviceError(f"width {width} of lane '{role}' is not allowed: 1 or more")
+        check_width(role, width)
         self._widths[role] = width
         for lane, units in self._units.items():
             if lane.role != role:

@@ -13,7 +13,7 @@ from labkit.errors import KnobError
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
-_NONE = {"none", "null", "~", ""}
+_NONE = {"none", "null", "~"}
 _WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 _LONGEST_SHOWN = 80
 

@@ -19,6 +19,8 @@ from labkit.units import format_percent
 
 Grade = Literal["VALID", "WEAK", "INVALID", "PREDICTED"]
 
+WORST_FIRST: tuple[Grade, ...] = ("INVALID", "WEAK", "PREDICTED", "VALID")
+
 COMPLETIONS_WANTED = 20
 SPREAD_ALLOWED = 0.5
 

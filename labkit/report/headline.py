@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from labkit.figures.numbers import metric_text
 from labkit.figures.shown import Shown
+from labkit.metrics.verdict import WORST_FIRST
 from labkit.runner.record import Grade, RunRecord
-
-_WORST_FIRST: tuple[Grade, ...] = ("INVALID", "WEAK", "PREDICTED", "VALID")
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def headline(runs: Sequence[Shown], records: Sequence[RunRecord], comparison: st
     labels = [run.label for run in runs] + [record.id for record in records[len(runs) :]]
     spoken_of = _spoken_of(list(zip(labels, records, strict=False)))
     grade = next(
-        (each for each in _WORST_FIRST if any(record.verdict.grade == each for _, record in spoken_of)), None
+        (each for each in WORST_FIRST if any(record.verdict.grade == each for _, record in spoken_of)), None
     )
     judged = [(label, record) for label, record in spoken_of if record.verdict.grade == grade]
     reasons = tuple(f"{label}: {reason}" for label, record in judged for reason in record.verdict.reasons)

@@ -124,13 +124,22 @@ class Worker:
                 self._process.wait(CLOSE_GRACE_S)
             except (OSError, subprocess.TimeoutExpired):
                 self.kill()
+        self._end_descendants()
         self._link.close()
         self._folder.cleanup()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """End the process at once, and what user code has started in it."""
         self._process.kill()
         self._process.wait()
+        self._end_descendants()
+
+    def _end_descendants(self) -> None:
+        """The worker leads a session of its own: what is still in its group was left there by user code."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # nothing is left
 
     def __enter__(self) -> "Worker":
         return self

@@ -14,10 +14,11 @@ from labkit.metrics.compare import Ratio, ratio_interval, sentence
 from labkit.metrics.metric import Metric
 from labkit.metrics.pool import pool
 from labkit.metrics.summary import Summary, summarize
+from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
 from labkit.runner.client import Workers
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.runner.measure import record_of
-from labkit.runner.record import RunRecord, Verdict
+from labkit.runner.record import RunRecord
 from labkit.trace import Trace
 
 MIN_ROUNDS = 3
@@ -61,9 +62,19 @@ class Side:
         if self.failed is not None or not self.traces:
             return replace(record, wall_s=wall_s)
         pooled = pool(self.traces, warmup_steps=self.job.budget.warmup)
-        reason = f"{len(self.traces)} rounds in turns with the other side, percentiles over all of them"
-        verdict = Verdict(record.verdict.grade, (*record.verdict.reasons, reason))
+        verdict = self._verdict(record.measured)
         return replace(record, wall_s=wall_s, metrics=pooled.as_dict(), verdict=verdict)
+
+    def _verdict(self, measured: bool) -> Verdict:
+        """The worst round's grade, with what speaks against any of them."""
+        warmup = self.job.budget.warmup
+        rounds = [
+            judge(summary, trace, measured=measured, warmup_steps=warmup)
+            for summary, trace in zip(self.rounds, self.traces, strict=True)
+        ]
+        worst = min((verdict.grade for verdict in rounds), key=WORST_FIRST.index)
+        against = dict.fromkeys(reason for verdict in rounds for reason in verdict.reasons)
+        return Verdict(worst, (*against, f"{len(rounds)} rounds in turns with the other side, percentiles over all of them"))
 
 
 @dataclass(frozen=True)

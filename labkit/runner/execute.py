@@ -70,6 +70,7 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
             workload.begin()
             failure, detail, cancelled = _drive(job, workload, device, controls)
             said = _said(workload)
+        trace = device.recorder.finish(device.now())
     except BaseException as error:  # a user's workload may raise anything: its failure is the run's
         if device is not None:
             device.cancel()
@@ -78,7 +79,6 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
         words = str(error) if known else error_words(error)
         detail = "" if known else "".join(traceback.format_exception(error)[-4:])
         return Outcome("failed", words, None, perf_counter() - began, detail=detail)
-    trace = device.recorder.finish(device.now())
     status = "failed" if failure else "cancelled" if cancelled else "ok"
     reason = failure or ("stopped before its budget was spent" if cancelled else "")
     notes = (*device.recorder.meta.get("warnings", []), *said.notes)

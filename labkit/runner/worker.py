@@ -34,6 +34,7 @@ def main() -> None:
         _die_with_parent(parent)
     link = Connection(os.dup(descriptor))
     os.close(descriptor)
+    os.register_at_fork(after_in_child=link.close)  # what user code forks must not hold the connection open
     Server(link).serve()
 
 

@@ -79,6 +79,21 @@ def test_images_that_are_broken_are_counted_named_and_replaced(labkit: Callable)
     assert f"1 images could not be decoded and were replaced by the next: {whole}" in notes
 
 
+def test_a_side_that_fails_is_exit_code_1_whatever_became_of_the_other(labkit: Callable) -> None:
+    Path("empty").mkdir()
+    ended = labkit("compare", "pipeline", "--a", "data=empty", "--rounds", "2", "--steps", "2", "--device", "cpu", "--json")
+    assert ended.code == 1
+    both = json.loads(ended.out)
+    assert both["a"]["status"] == "failed"
+    assert both["b"]["reason"] == "not run: side A failed"
+
+
+def test_an_empty_data_folder_name_is_refused_and_never_means_the_shipped_photos(labkit: Callable) -> None:
+    record = json.loads(labkit("run", "pipeline", "--data=", "--device", "cpu", "--steps", "1", "--json").out)
+    assert record["status"] == "failed"
+    assert "data='' is not allowed" in record["reason"]
+
+
 def test_no_data_is_a_failed_record_with_the_reason(labkit: Callable) -> None:
     Path("empty").mkdir()
     ended = labkit("run", "pipeline", "--data", "empty", "--device", "cpu", "--steps", "1", "--json")

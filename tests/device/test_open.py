@@ -46,7 +46,6 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         ("cuda", 2, "cuda:0"),
         ("cuda:1", 2, "cuda:1"),
         ("cuda:01", 2, "cuda:1"),
-        ("simulated", 0, "simulated:h200"),
         ("simulated:small", 0, "simulated:small"),
     ],
 )

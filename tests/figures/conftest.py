@@ -1,6 +1,5 @@
 """The runs that most tests draw."""
 
-
 import pytest
 
 from labkit.figures import Shown

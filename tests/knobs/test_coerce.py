@@ -68,10 +68,10 @@ READ = {
         (Path("a") / "b", str(Path("a") / "b")), (np.str_("y"), "y"), (np.int64(7), "7"), ("photos/日本", "photos/日本"),
     ],
     "maybe": [
-        (None, None), ("None", None), ("none", None), ("null", None), ("~", None), ("", None), (" NULL ", None), ("3", 3),
+        (None, None), ("None", None), ("none", None), ("null", None), ("~", None), (" NULL ", None), ("3", 3),
         (3, 3), ("1e1", 10),
     ],
-    "maybe_text": [(None, None), ("None", None), ("null", None), ("", None), ("x", "x"), (Path("a"), "a")],
+    "maybe_text": [(None, None), ("None", None), ("null", None), ("", ""), ("x", "x"), (Path("a"), "a")],
     "side": [("cpu", "cpu"), ("GPU", "gpu"), (" gpu ", "gpu"), (np.str_("gpu"), "gpu")],
     "bits": [("32", "32"), (32, "32"), (np.int64(16), "16"), (" 16", "16")],
     "power": [(2, 2), ("2", 2), (" 4 ", 4), (np.int8(4), 4)],

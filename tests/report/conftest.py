@@ -1,25 +1,5 @@
-"""The runs of most reports."""
+"""The runs of most reports are those that the figures are drawn from."""
 
+from tests.figures.conftest import a, b, predicted_b
 
-import pytest
-
-from labkit.figures import Shown
-from tests.figures.shown_runs import shown
-
-
-@pytest.fixture(scope="session")
-def a() -> Shown:
-    """The synchronous program, taken for a measurement."""
-    return shown("A", prefetch=0)
-
-
-@pytest.fixture(scope="session")
-def b() -> Shown:
-    """The pipelined program, taken for a measurement."""
-    return shown("B", prefetch=4, steps=160)
-
-
-@pytest.fixture(scope="session")
-def predicted_b() -> Shown:
-    """The prediction of B for the machine that B was measured on."""
-    return shown("B", prefetch=4, measured=False, device="simulated laptop", train_us=4, predicts="B")
+__all__ = ["a", "b", "predicted_b"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,3 +82,15 @@ def test_the_record_of_a_side_pools_its_rounds() -> None:
     assert record.metrics["throughput"]["n"] == 40
     assert record.notes[0] == "a note"
     assert "4 rounds in turns with the other side" in record.verdict.reasons[-1]
+
+
+def test_the_verdict_of_a_side_is_that_of_its_worst_round() -> None:
+    job = nap_job(steps=30)
+    good = execute(job, Naps())
+    short = execute(nap_job(steps=5), Naps())
+    measured = replace(job, device="cpu")
+    traces = [replace(out.trace, meta={**out.trace.meta, "measured": True}) for out in (short, good)]
+    outcomes = tuple(replace(out, trace=trace) for out, trace in zip((short, good), traces, strict=True))
+    verdict = Side("A", measured, outcomes).record("id", datetime.now(UTC), ()).verdict
+    assert verdict.grade == "WEAK"
+    assert "only 5 completions counted" in verdict.reasons[0]

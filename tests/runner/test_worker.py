@@ -13,51 +13,23 @@ from typing import Any
 import psutil
 import pytest
 
-from labkit.knobs import Knobs, knob
 from labkit.runner.client import Worker, Workers
 from labkit.runner.job import Job, Outcome, Recipe
-from labkit.schedule import Budget, Lane, Op
+from labkit.schedule import Budget
+from tests.runner import naps as naps_module
+from tests.runner.naps import NapKnobs, naps
 
 HANG_GUARD_S = 60
 
 
-class NapKnobs(Knobs):
-    """Knobs of a workload that naps."""
-
-    nap_ms: int = knob(5, "length of one nap", ge=0, le=10_000)
-    fails_at: int = knob(-1, "step whose op raises", ge=-1, le=10_000)
-    seed: int = knob(0, "cold: another value needs another worker", ge=0, le=9, live=False)
-
-
-class Naps:
-    """A workload of sleeping ops."""
-
-    costs: dict = {}
-
-    def begin(self) -> None:
-        self.done = 0
-
-    def nap(self, step: Any) -> Op:
-        def run() -> int:
-            if step.index == step.knobs.fails_at:
-                raise ValueError(f"no nap at step {step.index}")
-            time.sleep(step.knobs.nap_ms / 1000)
-            self.done += 1
-            return os.getpid()
-
-        return Op("nap", Lane("compute"), run, step=step.index, items=1)
+class Naps(naps_module.Naps):
+    """Naps that also say which process they were taken in."""
 
     def notes(self) -> list[str]:
         return ["a note"]
 
     def results(self) -> dict[str, Any]:
         return {"done": self.done, "pid": os.getpid()}
-
-
-def naps(device: Any, workload: Naps, steps: Any) -> None:
-    """One nap after another."""
-    for step in steps:
-        device.wait([device.submit(workload.nap(step))])
 
 
 def job(steps: int = 10, kernel: Callable = naps, device: str = "cpu", **knobs: Any) -> Job:
@@ -245,6 +217,38 @@ def test_a_worker_that_exits_by_itself_is_a_failed_outcome() -> None:
 
     with Worker() as worker:
         assert worker.run(job(kernel=leaves)).failure == "the worker process ended with exit code 7"
+
+
+def test_a_forked_child_neither_keeps_the_caller_waiting_nor_outlives_the_worker(tmp_path: Any) -> None:
+    children = tmp_path / "children"
+
+    class Forking(Naps):
+        def begin(self) -> None:
+            child = os.fork()
+            if child == 0:
+                time.sleep(600)
+                os._exit(0)
+            children.write_text(str(child))
+            super().begin()
+
+    recipe = Recipe("forking", naps, lambda knobs, where: Forking(), lambda knobs: {})
+    with Worker() as worker:
+        threading.Timer(3.0, os.kill, (worker.pid, signal.SIGKILL)).start()
+        outcome = worker.run(Job(recipe, NapKnobs(), "cpu", Budget(steps=100_000, warmup=0)))
+        assert "SIGKILL" in outcome.failure
+    assert soon(lambda: gone(int(children.read_text())))
+
+
+@pytest.mark.parametrize(
+    ("widths", "says"),
+    [({"compute": -1}, "width -1 of lane 'compute'"), ({"workers": 0}, "width 0"), ({"zzz": 3}, "no lane role 'zzz'"), ({"workers": "a"}, "width 'a'")],
+)
+def test_a_width_that_no_lane_can_have_is_a_failed_outcome(warm: Worker, widths: dict, says: str) -> None:
+    recipe = Recipe(says, naps, lambda knobs, where: Naps(), lambda knobs: widths)
+    for device in ("cpu", "simulated:t4"):
+        outcome = warm.run(Job(recipe, NapKnobs(), device, Budget(steps=1, warmup=0)))
+        assert outcome.status == "failed"
+        assert says in outcome.failure
 
 
 def test_two_set_ups_keep_a_worker_each_and_a_third_takes_the_oldest_ones_place() -> None:
