@@ -15,6 +15,7 @@
     ├── TraceError             a trace is malformed, or not of a version that can be read
     ├── StoreError             a run cannot be written or read
     ├── ExperimentError        no such experiment, or its description is wrong
+    ├── AlertError             an alerts file cannot be read, or a rule in it is wrong
     ├── RunFailed              a run or a notebook that was needed did not succeed
     └── WorkerDied             the worker process ended before the run did
 
@@ -40,6 +41,10 @@ class NoSuchDevice(DeviceError):
 
 class NotEnoughThreads(DeviceError):
     """The lanes' thread shares exceed the cores this process may use."""
+
+
+class OutOfDeviceMemory(DeviceError):
+    """An op needs more device memory at once than the device has."""
 
 
 class MachineError(LabkitError):
@@ -93,6 +98,10 @@ class StoreError(LabkitError):
 
 class ExperimentError(LabkitError):
     """There is no such experiment, or its description is inconsistent."""
+
+
+class AlertError(LabkitError):
+    """A file of alert rules is missing or malformed, or a rule asks for what there is not."""
 
 
 class RunFailed(LabkitError):

@@ -1,7 +1,8 @@
 """Which command, and what its exit code is. Help and a wrong command load nothing but this file.
 
-Exit codes: 0 success, 1 a run that failed or a check that did not hold, 2 wrong input, 130 Ctrl-C. Results go to stdout,
-progress and words to stderr; with --json there is exactly one JSON object on stdout.
+Exit codes: 0 success, 1 a run that failed or a check that did not hold, 2 wrong input, 3 a run that succeeded but fired an
+alert (`labkit run --alerts`), 130 Ctrl-C. Results go to stdout, progress and words to stderr; with --json there is exactly one
+JSON object on stdout.
 """
 
 import sys
@@ -22,7 +23,7 @@ COMMANDS = {
     "data": "make a larger set of photos",
 }
 
-OK, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, WRONG_INPUT, ALERTED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: list[str]) -> int:
@@ -51,6 +52,7 @@ def usage() -> str:
 
 def _run(name: str, arguments: list[str]) -> int:
     from labkit.errors import (
+        AlertError,
         DataError,
         DeviceError,
         ExperimentError,
@@ -61,7 +63,7 @@ def _run(name: str, arguments: list[str]) -> int:
     )
 
     command = import_module(f"labkit.cli.{name}")
-    wrong_input = (KnobError, DeviceError, ExperimentError, DataError, MachineError, StoreError)
+    wrong_input = (KnobError, DeviceError, ExperimentError, DataError, MachineError, StoreError, AlertError)
     try:
         return command.main(arguments)
     except LabkitError as error:

@@ -6,7 +6,7 @@ from labkit.cli.main import FAILED, OK
 from labkit.cli.words import print_json, progress_bar, run_json, say
 from labkit.device import resolve_device
 from labkit.device.machine import machine_names
-from labkit.runner.client import Workers
+from labkit.runner.workers import Workers
 from labkit.units import ABSENT
 
 

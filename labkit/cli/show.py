@@ -5,6 +5,7 @@ from labkit.cli.flags import add_json, add_out, default_text, parser
 from labkit.cli.main import OK
 from labkit.cli.run import print_run
 from labkit.cli.words import print_json, run_json
+from labkit.runner.alerting import alerts_of
 
 
 def main(arguments: list[str]) -> int:
@@ -23,4 +24,6 @@ def main(arguments: list[str]) -> int:
     print(f"{'measured' if record.measured else 'simulated'} on {record.device} ({record.device_label}), {record.started_at}")
     print("knobs: " + ", ".join(f"{name}={default_text(value)}" for name, value in record.knobs.items()) + "\n")
     print_run(run)
+    for alert in alerts_of(record):
+        print(alert.line)
     return OK

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from labkit.lab import Run
+from labkit.runner.alerting import alerts_of
 from labkit.runner.job import Frame
 
 
@@ -66,3 +67,10 @@ def say_notes(run: Run) -> None:
     """The record's notes, each a line."""
     for note in run.record.notes:
         say(f"note: {note}")
+
+
+def say_alerts(run: Run) -> None:
+    """Alerts that fired, and those that were not evaluated, each a line. What is ok is not spoken of."""
+    for alert in alerts_of(run.record):
+        if alert.level != "ok":
+            say(alert.line)

@@ -7,7 +7,9 @@ from typing import Any
 from labkit.errors import ExperimentError
 from labkit.knobs import Knobs
 
-RESERVED = {"name", "device", "seconds", "steps", "warmup", "out", "costs", "machine", "pool", "on_frame", "on_run", "axes"}
+RESERVED = {
+    "name", "device", "seconds", "steps", "warmup", "out", "costs", "machine", "pool", "on_frame", "on_run", "axes", "alerts",
+}  # fmt: skip
 """What `labkit.run` and its sisters call their own parameters."""
 
 

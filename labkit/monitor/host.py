@@ -21,7 +21,7 @@ SCAN_EVERY_S = 1.0
 SCAN_SHARE = 0.01
 """Finding the children reads every process of the machine: at most once a second, and 1 % of the time."""
 
-_UNITS = {
+UNITS = {
     "process_cpu_share": "share of the cores that it may use",
     "machine_cpu_share": "share of all cores",
     "process_rss_bytes": "bytes",
@@ -69,7 +69,7 @@ class HostSensor:
     def read(self) -> list[Reading]:
         """The four readings named above. Within 50 ms of the last reading, CPU shares are repeated."""
         if self._failure:
-            return [Reading(name, None, unit, self._failure) for name, unit in _UNITS.items()]
+            return [Reading(name, None, unit, self._failure) for name, unit in UNITS.items()]
         self._update_shares()
         too_soon = f"less than {SHORTEST_S * 1000:.0f} ms have passed since the sensor was opened"
         return [
@@ -158,8 +158,8 @@ def _left_in_container() -> float | None:
 
 def _reading(name: str, value: float | str) -> Reading:
     if isinstance(value, str):
-        return Reading(name, None, _UNITS[name], value)
-    return Reading(name, value, _UNITS[name])
+        return Reading(name, None, UNITS[name], value)
+    return Reading(name, value, UNITS[name])
 
 
 def _words(error: Exception) -> str:

@@ -42,6 +42,9 @@ class _Series:
         self.total += value
         self.low, self.high = min(self.low, value), max(self.high, value)
 
+    def latest(self, name: str) -> Reading:
+        return Reading(name, self.last, self.unit, self.reason if self.last is None else None)
+
     def as_dict(self) -> dict[str, Any]:
         known = self.n > 0
         return {
@@ -108,6 +111,11 @@ class Sampler:
             if OWN_COST in summary:
                 summary[OWN_COST]["mean"] = _share(self._cost_begin, self._cost_since)
         return summary
+
+    def latest(self) -> dict[str, Reading]:
+        """The last reading of each sensor by its name; {} before the first. Any thread may ask, also after the end."""
+        with self._lock:
+            return {name: series.latest(name) for name, series in self._series.items()}
 
     def recent(self, name: str) -> list[tuple[int, float | None]]:
         """The most recent samples of one sensor: (`time.perf_counter_ns`, value or None), oldest first."""

@@ -43,6 +43,14 @@ class Sensor(Protocol):
         ...
 
 
+def sensor_units() -> dict[str, str]:
+    """The unit of every reading that there can be, by name: the host's, then the GPU's. Opens nothing."""
+    from labkit.monitor.host import UNITS
+    from labkit.monitor.nvml import NvmlSensor
+
+    return UNITS | {reading.name: reading.unit for reading in NvmlSensor("", absent="not opened").read()}
+
+
 def open_sensors(device: str, pid: int | None = None) -> list[Sensor]:
     """The sensors for a run on `device` ("cpu", "cuda:0", "simulated:h200"): the host, and the GPU of a cuda run.
 

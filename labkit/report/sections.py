@@ -8,6 +8,7 @@ from typing import Any
 from labkit.device.machine import FIGURES
 from labkit.figures.numbers import count_text
 from labkit.figures.shown import Shown
+from labkit.runner.alerting import alerts_of
 from labkit.runner.record import RunRecord
 from labkit.units import format_bytes, format_percent, format_rate, format_time, significant
 
@@ -16,7 +17,7 @@ _ABSENT = "–"
 
 @dataclass(frozen=True)
 class RunSection:
-    """One run on the page. `facts`, `sensors` and `figures` are rows of text for folded tables."""
+    """One run on the page. `facts`, `sensors` and `figures` are rows of text for folded tables; `notes` begin with the alerts."""
 
     title: str
     grade: str
@@ -57,7 +58,7 @@ def _section(run: Shown | None, record: RunRecord) -> RunSection:
         grade=record.verdict.grade,
         reasons=record.verdict.reasons,
         status=status,
-        notes=record.notes,
+        notes=(*_alert_lines(record), *record.notes),
         bottleneck=run.summary.bottleneck if run else "",
         facts=_facts(record),
         sensors=_flat(record.monitor),
@@ -77,8 +78,14 @@ def _facts(record: RunRecord) -> list[tuple[str, str]]:
         *[(f"budget: {name}", value) for name, value in _flat(record.budget)],
         *[(f"knob: {name}", _value(value)) for name, value in record.knobs.items()],
         *[(f"result: {name}", value) for name, value in _flat(record.results)],
+        *[(f"alert: {alert.metric}", alert.words) for alert in alerts_of(record)],
     ]
     return own + _flat(record.provenance)
+
+
+def _alert_lines(record: RunRecord) -> tuple[str, ...]:
+    """What the alerts say that is not ok; the table of facts has them all."""
+    return tuple(alert.line for alert in alerts_of(record) if alert.level != "ok")
 
 
 def _machine_name(record: RunRecord) -> str:

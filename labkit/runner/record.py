@@ -20,6 +20,8 @@ _TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "sta
 _TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance")
 _KINDS = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_TABLES, dict)
 _KINDS |= {"wall_s": int | float, "measured": bool, "machine": dict | None}
+_ALERT = dict.fromkeys(("metric", "unit", "words"), str) | {"level": str | None}
+_ALERT |= dict.fromkeys(("value", "limit"), int | float | None)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class RunRecord:
     results       what the workload says of itself: the last loss, ...
     monitor       sensors' summaries, each with its reason where absent
     provenance    host, versions, time, git revision
+    alerts        what the rules that it was checked against say of it, as `labkit.monitor.alerts.Alert.as_dict()` gives it
     notes         words for people: knobs that cannot act here, oversubscription, skipped images
     """
 
@@ -61,6 +64,7 @@ class RunRecord:
     monitor: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    alerts: tuple[dict[str, Any], ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def as_dict(self) -> dict[str, Any]:
@@ -79,4 +83,12 @@ class RunRecord:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["verdict"] = Verdict(data["verdict"]["grade"], tuple(data["verdict"]["reasons"]))
         known["notes"] = tuple(data.get("notes", ()))
+        known["alerts"] = tuple(_checked_alert(alert) for alert in data.get("alerts", ()))
         return cls(**known)
+
+
+def _checked_alert(alert: Any) -> dict[str, Any]:
+    """An alert as it stands. Raises TypeError, KeyError where it is not one."""
+    if not isinstance(alert, dict) or not all(isinstance(alert[name], kind) for name, kind in _ALERT.items()):
+        raise TypeError(f"alerts has {alert!r} in it")
+    return alert

@@ -9,6 +9,7 @@ import pytest
 
 from labkit.device.cores import available_cores
 from labkit.monitor import HostSensor, Reading, host
+from labkit.monitor.sensors import sensor_units
 
 Times = namedtuple("Times", "user system children_user children_system")
 Machine = namedtuple("Machine", "user system idle iowait guest")
@@ -203,3 +204,9 @@ def test_importing_the_monitor_loads_neither_torch_nor_pynvml_nor_psutil():
     script = "import sys, labkit.monitor; print(sorted({'torch', 'pynvml', 'psutil'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_units_of_every_reading_are_known_before_a_sensor_is_opened(psutil):
+    assert {reading.name: reading.unit for reading in opened(psutil).read()}.items() <= sensor_units().items()
+    assert list(sensor_units())[4] == "gpu_utilization"
+    assert len(sensor_units()) == 4 + 11

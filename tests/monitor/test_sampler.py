@@ -181,3 +181,30 @@ def test_the_real_host_sensor_gives_every_field_within_its_bounds():
     assert 0.0 <= summary["machine_cpu_share"]["mean"] <= 1.0
     assert summary["process_rss_bytes"]["last"] > 1e6
     assert summary["memory_available_bytes"]["min"] > 0
+
+
+def test_the_latest_reading_of_each_sensor_is_there_while_it_runs_and_afterwards():
+    sensor = Script(4.0, 1.0, 7.0)
+    with Sampler([sensor], period_s=0.01) as sampler:
+        assert sensor.exhausted.wait(HANG_S)
+        deadline = time.monotonic() + HANG_S
+        while sampler.latest().get("level") != Reading("level", 7.0, "m"):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert sampler.latest()["level"] == Reading("level", 7.0, "m")
+    assert set(sampler.latest()) == {"level", "monitor_cpu_share"}
+
+
+def test_the_latest_reading_is_an_absence_with_its_reason_and_forgets_one_that_is_over():
+    lost = run_through(Script(5.0, None, None))
+    assert lost.latest()["level"].value is None
+    assert lost.latest()["level"].reason.startswith("gap ")
+    back = run_through(Script(None, 5.0))
+    assert back.latest()["level"] == Reading("level", 5.0, "m")
+
+
+def test_before_the_first_reading_nothing_is_the_latest():
+    sampler = Sampler([Script(1.0)], period_s=3600)
+    assert sampler.latest() == {}
+    sampler.start().stop()
+    assert sampler.latest()["level"].value == 1.0
