@@ -5,103 +5,37 @@
     guess = labkit.predict("pipeline", machine="h200", prefetch=4)
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from labkit.device import resolve_device
-from labkit.device.cost_model import MeasuredCosts
 from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
-from labkit.errors import ExperimentError, RunFailed, StoreError
-from labkit.experiments import Experiment, experiment
-from labkit.figures.numbers import metric_text
-from labkit.figures.shown import Shown
+from labkit.errors import ExperimentError, StoreError
+from labkit.experiments import Experiment, experiment, experiments
 from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
-from labkit.metrics.measured_costs import measured_costs
-from labkit.metrics.summary import Summary
+from labkit.monitor.alerts import Rule, rules_of
+from labkit.result import Compared, Run, Swept
+from labkit.runner.alerting import with_alerts
 from labkit.runner.calibrate import Calibration
 from labkit.runner.calibrate import calibrate as measure_machine
-from labkit.runner.client import Workers
-from labkit.runner.compare import LABELS, Comparison, Side, compare_sides, interleave
-from labkit.runner.job import Frame, Job, Recipe
+from labkit.runner.compare import LABELS, Side, compare_sides, interleave
+from labkit.runner.job import Frame, Job, Outcome, Recipe
 from labkit.runner.measure import record_of
-from labkit.runner.record import RunRecord
 from labkit.runner.sweep import sweep as run_sweep
-from labkit.schedule import Budget, Cost
+from labkit.runner.workers import Workers
+from labkit.schedule import Budget
 from labkit.store import StoredRun, list_runs, load_run, new_run_id, save_run
-from labkit.trace import Trace
 
 OnFrame = Callable[[Frame], None]
 DEFAULT_SECONDS, COMPARE_SECONDS, SWEEP_SECONDS = 10.0, 2.0, 5.0
 DEFAULT_ROUNDS = 5
 
 
-@dataclass(frozen=True, repr=False)
-class Run:
-    """One run: its record, its trace, and the folder it was saved in (None where it was not)."""
-
-    record: RunRecord
-    trace: Trace | None
-    path: Path | None = None
-
-    def __repr__(self) -> str:
-        record = self.record
-        how = "measured on " if record.measured else ""
-        rate = metric_text(self.summary.throughput) if self.summary else record.reason
-        return f"<Run {record.id} {record.status}: {rate}, {how}{record.device_label}, {record.verdict.grade}>"
-
-    @cached_property
-    def summary(self) -> Summary | None:
-        """The metrics as objects; None for a run that left none."""
-        return Summary.from_dict(self.record.metrics) if self.record.metrics else None
-
-    def checked(self) -> "Run":
-        """This run. Raises RunFailed where it did not succeed, so that a notebook stops there."""
-        if self.record.status != "ok":
-            raise RunFailed(f"run {self.record.id} {self.record.status}: {self.record.reason}")
-        return self
-
-    def shown(self, label: str) -> Shown:
-        """This run as figures and reports take it. Raises RunFailed where there is nothing to show."""
-        summary = self.checked().summary
-        if summary is None:
-            raise RunFailed(f"run {self.record.id} left no metrics to show")
-        return Shown(label, self.record.device_label, self.record.measured, summary, self.trace)
-
-    def costs(self) -> MeasuredCosts:
-        """The op times of this run, for a prediction of other settings."""
-        if self.trace is None:
-            raise RunFailed(f"run {self.record.id} has no trace to take op times from")
-        reference = {name: Cost(**cost) for name, cost in self.record.costs.items()}
-        return measured_costs(
-            self.trace, warmup_steps=self.record.budget["warmup"], source=self.record.id, costs=reference
-        )
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A and B, measured in turns: each as a run, and how they compare. `beside` was measured in the same rounds."""
-
-    a: Run
-    b: Run
-    comparison: Comparison
-    beside: Run | None = None
-
-
-@dataclass(frozen=True)
-class Swept:
-    """A sweep: the runs it made, and those that were there already (without their traces)."""
-
-    made: tuple[Run, ...]
-    there: tuple[Run, ...]
-
-
 def run(
-    name: str,
+    name: str | Experiment,
     *,
     device: str = "auto",
     seconds: float | None = None,
@@ -112,6 +46,7 @@ def run(
     machine: Machine | None = None,
     pool: Workers | None = None,
     on_frame: OnFrame | None = None,
+    alerts: str | Path | Iterable[Rule] | None = None,
     **knobs: Any,
 ) -> Run:
     """Run one experiment and return its record and trace; a failure is a record too.
@@ -122,17 +57,20 @@ def run(
     costs         for a simulated device: a measured run whose op times go before the machine's figures
     machine       for a simulated device: a changed machine
     pool          warm workers to use again; None starts one for this run
+    alerts        rules to check the run against, or the JSON file that has them; what they say is in the record
     knobs         the experiment's knobs by name
 
-    Raises KnobError, NoSuchDevice, ExperimentError, MachineError before anything runs; StoreError where it cannot be saved.
+    Raises KnobError, NoSuchDevice, ExperimentError, MachineError, AlertError before anything runs; StoreError where it cannot be saved.
     """
     catalogued = experiment(name)
     values = catalogued.knobs.parse(knobs)
     budget = Budget(steps, DEFAULT_SECONDS if seconds is None and steps is None else seconds, warmup)
-    job = _job(catalogued, values, device, budget, costs, machine)
+    job = job_of(catalogued, values, device, budget, costs, machine)
+    rules = rules_of(alerts)
     writable(out)
     with _borrowed(pool) as workers:
-        return _run_job(job, workers, out, on_frame, inert_notes(knobs, job))
+        started = datetime.now().astimezone()
+        return ended_run(job, workers.run(job, on_frame), started, out, inert_notes(knobs, job), rules)
 
 
 def stored_run(name: str | Path, folder: str | Path = "runs") -> Run:
@@ -141,13 +79,15 @@ def stored_run(name: str | Path, folder: str | Path = "runs") -> Run:
     return Run(stored.record, stored.trace, stored.path)
 
 
-def predict(name: str, *, on: str = "h200", costs: Run | None = None, steps: int = 200, **knobs: Any) -> Run:
+def predict(
+    name: str | Experiment, *, on: str = "h200", costs: Run | None = None, steps: int = 200, **knobs: Any
+) -> Run:
     """What a machine would do: the same kernel on the simulated device. `on` is a machine's name, "this" for the calibrated one."""
     return run(name, device=f"simulated:{on}", costs=costs, steps=steps, **knobs)
 
 
 def compare(
-    name: str,
+    name: str | Experiment,
     *,
     a: Mapping[str, Any],
     b: Mapping[str, Any],
@@ -173,19 +113,35 @@ def compare(
     catalogued = experiment(name)
     budget = Budget(steps, COMPARE_SECONDS if seconds is None and steps is None else seconds, warmup)
     settings = [a, b] if beside is None else [a, b, beside]
-    jobs = [_job(catalogued, catalogued.knobs.parse(side), device, budget, None, None) for side in settings]
-    writable(out)
-    started = datetime.now().astimezone()
-    with _borrowed(pool) as workers:
-        outcomes = interleave(jobs, rounds, workers, on_frame)
-    sides = [Side(label, job, tuple(runs)) for label, job, runs in zip(LABELS, jobs, outcomes, strict=False)]
+    jobs = [job_of(catalogued, catalogued.knobs.parse(side), device, budget) for side in settings]
     notes = [inert_notes(side, job) for side, job in zip(settings, jobs, strict=True)]
-    runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=True)]
-    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]), runs[2] if beside is not None else None)
+    writable(out)
+    with _borrowed(pool) as workers:
+        return measure_in_turns(jobs, rounds, workers, out=out, notes=notes, on_frame=on_frame)
+
+
+def measure_in_turns(
+    jobs: Sequence[Job],
+    rounds: int,
+    workers: Workers,
+    *,
+    out: str | Path | None = None,
+    notes: Sequence[tuple[str, ...]] = ((), (), ()),
+    on_frame: Callable[[int, str, Frame], None] | None = None,
+) -> Compared:
+    """Run the jobs of A, B and perhaps a third side in turns; each as a run, and how B compares with A.
+
+    notes  for each side, words for its record
+    """
+    started = datetime.now().astimezone()
+    outcomes = interleave(jobs, rounds, workers, on_frame)
+    sides = [Side(label, job, tuple(runs)) for label, job, runs in zip(LABELS, jobs, outcomes, strict=False)]
+    runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=False)]
+    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]), runs[2] if len(runs) > 2 else None)
 
 
 def sweep(
-    name: str,
+    name: str | Experiment,
     axes: Mapping[str, Iterable[Any]],
     *,
     device: str = "auto",
@@ -196,27 +152,27 @@ def sweep(
     on_run: Callable[[int, int, Run], None] | None = None,
     **knobs: Any,
 ) -> Swept:
-    """Run every combination of the axes. One whose successful record lies in `out` is not run again.
+    """Run every combination of the axes. One whose successful record lies in `out` is not run again, except of a
+    workload of your own: its record does not tell one model from another.
 
     on_run  told (how many are made, how many there are to make, the run)
     """
     catalogued = experiment(name)
     budget = Budget(steps, SWEEP_SECONDS if seconds is None and steps is None else seconds, warmup)
     points = grid(catalogued.knobs.parse(knobs), axes)
-    jobs = [_job(catalogued, point, device, budget, None, None) for point in points]
+    jobs = [job_of(catalogued, point, device, budget) for point in points]
     writable(out)
-    kept = {run.record.key: run for run in list_runs(out) if isinstance(run, StoredRun) and run.record.status == "ok"}
+    kept = _kept(out) if catalogued.name in experiments() else {}
     there = [kept[job.key] for job in jobs if job.key in kept]
     made: list[Run] = []
     with Workers() as workers:
         for job, outcome in run_sweep(jobs, set(kept), workers):
             started = datetime.now().astimezone()
             notes = inert_notes({*knobs, *axes}, job)
-            record = record_of(job, outcome, run_id=new_run_id(name, started), started=started, notes=notes)
-            made.append(Run(record, outcome.trace, save_run(out, record, outcome.trace)))
+            made.append(ended_run(job, outcome, started, out, notes))
             if on_run is not None:
                 on_run(len(made), len(jobs) - len(there), made[-1])
-            if record.status == "cancelled":
+            if made[-1].record.status == "cancelled":
                 break
     return Swept(tuple(made), tuple(Run(run.record, None, run.path) for run in there))
 
@@ -264,9 +220,16 @@ def writable(out: str | Path | None) -> None:
         raise StoreError(f"cannot write to the runs folder {folder}: {error.strerror or error}; name another with out") from error
 
 
-def _job(
-    catalogued: Experiment, knobs: Knobs, device: str, budget: Budget, costs: Run | None, machine: Machine | None
+def job_of(
+    catalogued: Experiment,
+    knobs: Knobs,
+    device: str,
+    budget: Budget,
+    costs: Run | None = None,
+    machine: Machine | None = None,
+    live: bool = False,
 ) -> Job:
+    """What a worker needs to run this. Raises NoSuchDevice, MachineError, ExperimentError."""
     if machine is not None and (device == "auto" or device.startswith("simulated")):
         resolved = f"simulated:{machine.name}"
     else:
@@ -276,15 +239,27 @@ def _job(
     measured = costs.costs() if costs is not None else None
     if resolved.startswith("simulated") and machine is None:
         machine = load_machine(resolved.partition(":")[2])
-    return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine)
+    return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine, live=live)
 
 
-def _run_job(job: Job, workers: Workers, out: str | Path | None, on_frame: OnFrame | None, notes: tuple[str, ...]) -> Run:
-    started = datetime.now().astimezone()
-    outcome = workers.run(job, on_frame)
+def ended_run(
+    job: Job,
+    outcome: Outcome,
+    started: datetime,
+    out: str | Path | None,
+    notes: tuple[str, ...] = (),
+    rules: Iterable[Rule] = (),
+) -> Run:
+    """A job that has ended, as a run: recorded, checked against `rules`, and saved where `out` says. Raises StoreError."""
     record = record_of(job, outcome, run_id=new_run_id(job.recipe.name, started), started=started, notes=notes)
-    path = None if out is None else save_run(out, record, outcome.trace)
-    return Run(record, outcome.trace, path)
+    record = with_alerts(record, rules)
+    return Run(record, outcome.trace, None if out is None else save_run(out, record, outcome.trace))
+
+
+def _kept(out: str | Path) -> dict[str, StoredRun]:
+    """The runs in `out` that succeeded, by what they measured."""
+    runs = [run for run in list_runs(out) if isinstance(run, StoredRun)]
+    return {run.record.key: run for run in runs if run.record.status == "ok"}
 
 
 def _side_run(side: Side, started: datetime, out: str | Path | None, notes: tuple[str, ...]) -> Run:

@@ -6,7 +6,7 @@ from labkit import lab
 from labkit.device.machine import load_machine
 from labkit.errors import MachineError
 from labkit.figures.shown import Shown
-from labkit.runner.client import Workers
+from labkit.runner.workers import Workers
 
 STEPS = 200
 

@@ -65,6 +65,7 @@ class Worker:
         self._link = Connection(ours.detach())
         self._send_lock = threading.Lock()
         self._ready = False
+        self._stop_wanted = False
         self._inbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         threading.Thread(target=self._read, name="labkit-worker-reader", daemon=True).start()
 
@@ -86,12 +87,15 @@ class Worker:
         interrupts = 0
         deadline: float | None = None
         sent = False
+        self._stop_wanted = False
         while True:
             try:
                 if not sent:
                     self._wait_until_ready()
                     self._send(("run", cloudpickle.dumps(job), str(trace_path)))
                     sent = True
+                    if self._stop_wanted:  # while it was starting
+                        self._send(("stop",))
                 outcome = self._receive(on_frame, deadline)
                 return self._with_trace(outcome, interrupts > 0)
             except KeyboardInterrupt:
@@ -110,11 +114,16 @@ class Worker:
 
     def stop(self) -> None:
         """End the running job after the step at hand."""
-        self._send(("stop",))
+        self._stop_wanted = True
+        self._steer(("stop",))
+
+    def cancel(self) -> None:
+        """End the running job now; what has not started is dropped."""
+        self._steer(("cancel",))
 
     def turn(self, knobs: Knobs) -> None:
         """Use these knobs from the next step on."""
-        self._send(("knobs", knobs))
+        self._steer(("knobs", knobs))
 
     def close(self) -> None:
         """Let the process end, and make sure that it has."""
@@ -207,6 +216,13 @@ class Worker:
         with self._send_lock:
             self._link.send(message)
 
+    def _steer(self, message: tuple[Any, ...]) -> None:
+        """Send what a worker that has just died need not hear: `run` says how it ended."""
+        try:
+            self._send(message)
+        except OSError:
+            pass
+
     def _how_it_died(self, error: BaseException) -> str:
         try:
             code = self._process.wait(CLOSE_GRACE_S)
@@ -224,43 +240,6 @@ class Worker:
             return self._log.read_text(errors="replace")[-2000:]
         except OSError:
             return ""
-
-
-class Workers:
-    """Workers by set-up: runs that differ in cold knobs get a worker each, so that both stay warm. Two are kept."""
-
-    KEPT = 2
-
-    def __init__(self) -> None:
-        self._by_setup: dict[str, Worker] = {}
-
-    def run(self, job: Job, on_frame: Callable[[Frame], None] | None = None) -> Outcome:
-        """Run a job on the worker that is warm for it, else on a new one."""
-        worker = self._by_setup.pop(job.set_up, None)
-        if worker is None or not worker.alive:
-            if worker is not None:
-                worker.close()
-            self._make_room()
-            worker = Worker()
-        self._by_setup[job.set_up] = worker
-        return worker.run(job, on_frame)
-
-    def close(self) -> None:
-        """End every worker."""
-        for worker in self._by_setup.values():
-            worker.close()
-        self._by_setup.clear()
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _make_room(self) -> None:
-        while len(self._by_setup) >= self.KEPT:
-            oldest = next(iter(self._by_setup))
-            self._by_setup.pop(oldest).close()
 
 
 def _free_memory() -> str:

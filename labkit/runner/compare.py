@@ -15,10 +15,10 @@ from labkit.metrics.metric import Metric
 from labkit.metrics.pool import pool
 from labkit.metrics.summary import Summary, summarize
 from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
-from labkit.runner.client import Workers
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.runner.measure import record_of
 from labkit.runner.record import RunRecord
+from labkit.runner.workers import Workers
 from labkit.trace import Trace
 
 MIN_ROUNDS = 3

@@ -4,17 +4,21 @@ Workers call this, and so do tests on the virtual clock. It never raises for wha
 """
 
 import gc
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 from typing import Any, NamedTuple
 
 from labkit.device import Device, Opening, open_device
 from labkit.errors import ContractError, LabkitError, OpCancelled, OpSkipped
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.schedule import Cost, Steps
-from labkit.units import seconds_to_ns
+from labkit.units import NS_PER_S, seconds_to_ns
+
+CATCH_UP_NS = NS_PER_S // 4
+"""How far virtual time may be behind the wall clock before the rest is let go."""
 
 
 class Controls:
@@ -22,6 +26,8 @@ class Controls:
 
     def __init__(self) -> None:
         self.stop_requested = False
+        self.cancel_requested = False
+        self.wanted = threading.Event()
         self.new_knobs: Any = None
         self.device: Device | None = None
         self.steps: Steps | None = None
@@ -29,10 +35,12 @@ class Controls:
     def stop(self) -> None:
         """End after the step that is being submitted; what is in flight finishes."""
         self.stop_requested = True
+        self.wanted.set()
 
     def cancel(self) -> None:
         """End now; what has not started is dropped."""
-        self.stop_requested = True
+        self.cancel_requested = True
+        self.stop()
         if self.device is not None:
             self.device.cancel()
 
@@ -79,9 +87,10 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
         words = str(error) if known else error_words(error)
         detail = "" if known else "".join(traceback.format_exception(error)[-4:])
         return Outcome("failed", words, None, perf_counter() - began, detail=detail)
-    status = "failed" if failure else "cancelled" if cancelled else "ok"
-    reason = failure or ("stopped before its budget was spent" if cancelled else "")
-    notes = (*device.recorder.meta.get("warnings", []), *said.notes)
+    ended_by_hand = cancelled and job.live and not controls.cancel_requested
+    status = "failed" if failure else "cancelled" if cancelled and not ended_by_hand else "ok"
+    reason = failure or ("stopped before its budget was spent" if status == "cancelled" else "")
+    notes = (*device.recorder.meta.get("warnings", []), *said.notes, *(["ended by hand"] if ended_by_hand else []))
     wall_s = perf_counter() - began
     return Outcome(status, reason, trace, wall_s, notes, said.costs, said.results, detail=detail)
 
@@ -118,7 +127,8 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     def stopped() -> bool:
         return controls.stop_requested or device.failed
 
-    steps = Steps(job.knobs, job.budget, device.now, stopped, controls.take, on_change)
+    pace = _wall_clock_pace(device, controls) if job.live and device.kind == "simulated" else _as_fast_as_it_can
+    steps = Steps(job.knobs, job.budget, device.now, stopped, controls.take, on_change, pace)
     controls.steps, controls.device = steps, device
     raised: BaseException | None = None
     try:
@@ -137,6 +147,28 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     detail = "".join(traceback.format_exception(cause)[-6:])
     cause.__traceback__ = None  # frames keep tensors alive, which matters after an out-of-memory
     return words, detail, False
+
+
+def _wall_clock_pace(device: Device, controls: Controls) -> Callable[[], None]:
+    """Hold a step back while virtual time is ahead of the wall clock. A Stop ends the waiting.
+
+    What simulating takes too long is not caught up with: a burst of steps would look like a fast device.
+    """
+    began_ns = perf_counter_ns() - device.now()
+
+    def pace() -> None:
+        nonlocal began_ns
+        ahead_ns = device.now() - (perf_counter_ns() - began_ns)
+        if ahead_ns > 0:
+            controls.wanted.wait(ahead_ns / NS_PER_S)
+        elif ahead_ns < -CATCH_UP_NS:
+            began_ns -= ahead_ns
+
+    return pace
+
+
+def _as_fast_as_it_can() -> None:
+    """No pace: the device's own time sets it."""
 
 
 def _opening(job: Job) -> Opening:

@@ -10,8 +10,10 @@ from typing import Any, Literal
 from labkit.device.cost_model import MeasuredCosts
 from labkit.device.machine import Machine
 from labkit.knobs import Knobs
+from labkit.monitor import Reading
 from labkit.schedule import Budget, Cost
 from labkit.trace import Trace
+from labkit.trace.mirror import Part
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Job:
     measured  op times for a simulated device to use before its machine's figures
     machine   a machine for a simulated device other than the one its name says
     cap       rows that the trace keeps at most
+    live      somebody watches: frames carry what was recorded, a simulated device keeps to the wall clock, and being
+              stopped is how the run normally ends
     """
 
     recipe: Recipe
@@ -41,6 +45,7 @@ class Job:
     measured: MeasuredCosts | None = None
     machine: Machine | None = None
     cap: int = 1_000_000
+    live: bool = False
 
     @property
     def where(self) -> str:
@@ -51,7 +56,6 @@ class Job:
     def set_up(self) -> str:
         """Jobs of the same set-up can share a prepared workload."""
         return f"{self.recipe.name} on {self.where} with {sorted(self.knobs.cold().items())}"
-
 
     @property
     def key(self) -> str:
@@ -68,12 +72,27 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Live:
+    """What a frame of a live run carries besides.
+
+    part        what was recorded since the frame before
+    monitor     the latest reading of each sensor
+    watching_s  CPU time that making frames has taken in the worker so far
+    """
+
+    part: Part
+    monitor: Mapping[str, Reading]
+    watching_s: float
+
+
+@dataclass(frozen=True)
 class Frame:
     """How far a run is: steps released, device time measured, and the share of its budget that is spent."""
 
     step: int
     measured_ns: int
     share: float
+    live: Live | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ One at a time on purpose: trials that share the cores measure each other.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from labkit.runner.client import Workers
 from labkit.runner.job import Frame, Job, Outcome
+from labkit.runner.workers import Workers
 
 
 def sweep(

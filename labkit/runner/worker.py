@@ -21,7 +21,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-FRAME_PERIOD_S = 0.1
 _PR_SET_PDEATHSIG = 1
 SETUPS_KEPT = 2
 
@@ -57,6 +56,8 @@ class Server:
         self._send(("ready", os.getpid()))
         while (message := self._jobs.get()) is not None:
             self._send_outcome(self._run(*message))
+        for workload in self._setups.values():
+            workload.close()
 
     def _send_outcome(self, outcome: Any) -> None:
         """Send an outcome; one that cannot be pickled becomes a failure that says so."""
@@ -72,7 +73,7 @@ class Server:
             while True:
                 self._handle(self._link.recv())
         except (EOFError, OSError):
-            os._exit(0)  # the parent is gone, or has closed the connection: nobody wants the rest
+            _end()  # the parent is gone, or has closed the connection: nobody wants the rest
 
     def _handle(self, message: tuple[Any, ...]) -> None:
         kind = message[0]
@@ -91,6 +92,7 @@ class Server:
     def _run(self, job_bytes: bytes, trace_path: str) -> Any:
         from labkit.errors import LabkitError
         from labkit.runner.execute import Controls, execute
+        from labkit.runner.frames import FrameSender
         from labkit.runner.job import Outcome
 
         try:
@@ -102,17 +104,17 @@ class Server:
         self._controls = controls = Controls()
         if self._stop_next:
             controls.stop()
-        done = threading.Event()
-        frames = threading.Thread(target=self._send_frames, args=(controls, done), daemon=True)
+        sampler = _started_sampler(job)
+        frames = FrameSender(controls, sampler if job.live else None, self._send)
         frames.start()
-        monitor = _start_monitor(job)
         try:
             outcome = execute(job, workload, controls)
         finally:
-            done.set()
-            frames.join()
+            frames.stop()
             self._controls = None
-        outcome = replace(outcome, monitor=monitor())
+        if sampler is not None:
+            sampler.stop()
+            outcome = replace(outcome, monitor={} if job.where == "simulated" else sampler.summary())
         return self._written(outcome, Path(trace_path))
 
     def _set_up(self, job: Any, job_bytes: bytes) -> Any:
@@ -122,7 +124,7 @@ class Server:
         key = (job.set_up, cloudpickle.dumps(job.recipe))
         if key not in self._setups:
             while len(self._setups) >= SETUPS_KEPT:
-                del self._setups[next(iter(self._setups))]
+                self._setups.pop(next(iter(self._setups))).close()
             self._setups[key] = _prepared(job)
         return self._setups[key]
 
@@ -138,18 +140,12 @@ class Server:
             return replace(outcome, status="failed", failure=reason, trace=None)
         return replace(outcome, trace=None, trace_file=path)
 
-    def _send_frames(self, controls: Any, done: threading.Event) -> None:
-        while not done.wait(FRAME_PERIOD_S):
-            frame = controls.frame()
-            if frame is not None:
-                self._send(("frame", frame))
-
     def _send(self, message: tuple[Any, ...]) -> None:
         with self._send_lock:
             try:
                 self._link.send(message)
             except OSError:
-                os._exit(0)  # the parent is gone
+                _end()  # the parent is gone
 
 
 def _prepared(job: Any) -> Any:
@@ -160,19 +156,13 @@ def _prepared(job: Any) -> Any:
     return job.recipe.prepare(job.knobs, job.where)
 
 
-def _start_monitor(job: Any) -> Any:
-    """Start the sensors for a measured run; the function returned stops them and gives their summary."""
-    if job.device.startswith("simulated"):
-        return dict
+def _started_sampler(job: Any) -> Any:
+    """The sensors of a measured run, or of one that somebody watches; None for a prediction that nobody does."""
+    if job.where == "simulated" and not job.live:
+        return None
     from labkit.monitor import start_monitor
 
-    sampler = start_monitor(job.device)
-
-    def finish() -> dict[str, Any]:
-        sampler.stop()
-        return sampler.summary()
-
-    return finish
+    return start_monitor(job.device)
 
 
 def _words(error: BaseException) -> str:
@@ -180,6 +170,13 @@ def _words(error: BaseException) -> str:
     from labkit.runner.execute import error_words
 
     return str(error) if isinstance(error, LabkitError) else error_words(error)
+
+
+def _end() -> None:
+    """End this process and what it has started: the worker leads a process group of its own."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def _die_with_parent(parent: int) -> None:

@@ -49,6 +49,7 @@ class Steps:
     stopped    asked before each step; true ends the run
     changes    asked before each step for new knobs (None: no change)
     on_change  told (index, old knobs, new knobs) before the first step that carries the new ones
+    pace       called before each step; it may hold the program back
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Steps:
         stopped: Callable[[], bool] = lambda: False,
         changes: Callable[[], Any] = lambda: None,
         on_change: Callable[[int, Any, Any], None] = lambda index, old, new: None,
+        pace: Callable[[], None] = lambda: None,
     ):
         self.knobs = knobs
         self.budget = budget
         self.released = 0
         self.measure_from_ns = -1
         self._now, self._stopped, self._changes, self._on_change = now, stopped, changes, on_change
+        self._pace = pace
 
     def __iter__(self) -> Iterator[Step]:
         limit = self.budget.warmup + (self.budget.steps or 10**18)
@@ -73,6 +76,9 @@ class Steps:
             if self.released == self.budget.warmup:
                 self.measure_from_ns = self._now()
             if span_ns is not None and self._measured_steps() > 1 and self._measured_ns() >= span_ns:
+                return
+            self._pace()
+            if self._stopped():  # while it was held back
                 return
             self._take_changes()
             yield Step(self.released, self.knobs)

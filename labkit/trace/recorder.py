@@ -81,13 +81,17 @@ class Recorder:
             rows = self.rows[first:]  # another thread may append meanwhile: the position comes from what was taken
             return rows, self.dropped + first + len(rows)
 
+    def spans(self, now_ns: int) -> tuple[UnitSpan, ...]:
+        """The units of lanes so far; those still open are taken to end at `now_ns`. Safe from any thread."""
+        still_open = [UnitSpan(lane, unit, since, now_ns) for (lane, unit), since in list(self._open.items())]
+        return (*self._spans, *still_open)
+
     def finish(self, end_ns: int) -> Trace:
         """The trace so far; units still open are taken to end at `end_ns`."""
         self._drop_oldest()
         with self._lock:
             rows = sorted(self.rows)
-        spans = self._spans + [UnitSpan(lane, unit, since, end_ns) for (lane, unit), since in self._open.items()]
-        spans = [span for span in spans if span.close_ns >= span.open_ns]  # opened for a time that never came
+        spans = [span for span in self.spans(end_ns) if span.close_ns >= span.open_ns]  # not: for a time that never came
         if self.dropped:
             spans = _clipped(spans, min((row[7] for row in rows), default=0))
         return _trace_of(rows, spans, self)

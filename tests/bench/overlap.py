@@ -6,8 +6,8 @@ the pipelined run was. At 1 nothing more could be won by overlapping.
 
 from statistics import median
 
-from labkit.runner.client import Workers
 from labkit.runner.job import Job
+from labkit.runner.workers import Workers
 from tests.bench.measure import Line, in_turns, median_interval, progress, ratio_of
 from tests.bench.runs import busiest_share, items_per_s, outcome_of, pipeline_job
 

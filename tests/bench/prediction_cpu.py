@@ -15,8 +15,8 @@ from labkit.experiments.pipeline import prepare, widths
 from labkit.kernels.pipeline import pipeline
 from labkit.metrics.measured_costs import measured_costs
 from labkit.runner.calibrate import calibrate
-from labkit.runner.client import Workers
 from labkit.runner.job import Job, Outcome
+from labkit.runner.workers import Workers
 from labkit.schedule import Budget, Steps
 from tests.bench.measure import Line, median_interval, progress, table
 from tests.bench.runs import items_per_s, outcome_of, pipeline_job

@@ -10,8 +10,8 @@ from statistics import median
 
 from labkit.device.simulated import SimulatedDevice
 from labkit.metrics.replay import compile_replay, replay
-from labkit.runner.client import Workers
 from labkit.runner.job import Job
+from labkit.runner.workers import Workers
 from labkit.trace import Trace
 from tests.bench.light import LightKnobs, light_run
 from tests.bench.measure import Line, Turn, in_turns, median_interval, progress, ratio_of, table

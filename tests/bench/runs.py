@@ -6,8 +6,8 @@ from labkit.experiments import experiment
 from labkit.lab import recipe_of
 from labkit.metrics.throughput import throughput
 from labkit.metrics.window import steady_window
-from labkit.runner.client import Workers
 from labkit.runner.job import Job, Outcome
+from labkit.runner.workers import Workers
 from labkit.schedule import Budget
 from labkit.trace import KIND_OP, Trace
 from tests.bench.measure import BenchError

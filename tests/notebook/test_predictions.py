@@ -9,7 +9,7 @@ import pytest
 from labkit import lab
 from labkit.device.machine import load_machine, this_machine_path, write_machine
 from labkit.notebook.predictions import beside_predictions, unpredictable
-from labkit.runner.client import Workers
+from labkit.runner.workers import Workers
 
 SMALL = {"batch_size": 4, "image_size": 32}
 

@@ -13,8 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from labkit.runner.client import Worker, Workers
+from labkit.runner.client import Worker
 from labkit.runner.job import Job, Outcome, Recipe
+from labkit.runner.workers import Workers
 from labkit.schedule import Budget
 from tests.runner import naps as naps_module
 from tests.runner.naps import NapKnobs, naps

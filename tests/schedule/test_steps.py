@@ -165,3 +165,22 @@ def test_a_toggle_that_comes_with_the_stop_is_not_taken():
                   changes=lambda: "b" if steps.released == 2 else None, on_change=lambda *change: told.append(change))  # fmt: skip
     assert len(list(steps)) == 2
     assert told == [] and steps.knobs == "a"
+
+
+def test_the_pace_may_hold_each_step_back():
+    clock, held = Clock(), []
+    steps = Steps("a", Budget(steps=3, warmup=0), clock, pace=lambda: held.append(steps.released))
+    assert run(steps, clock, S) == [0, 1, 2]
+    assert held == [0, 1, 2]
+
+
+def test_a_stop_while_a_step_is_held_back_ends_the_steps():
+    stopped: list[bool] = []
+    steps = Steps("a", Budget(steps=100), Clock(), stopped=lambda: bool(stopped), pace=lambda: stopped.append(True))
+    assert list(steps) == []
+
+
+def test_a_toggle_while_a_step_is_held_back_acts_on_it():
+    turned: list[str] = []
+    steps = Steps("a", Budget(steps=1, warmup=0), Clock(), changes=lambda: turned[-1] if turned else None, pace=lambda: turned.append("b"))
+    assert [step.knobs for step in steps] == ["b"]
