@@ -25,6 +25,7 @@ FIGURES: dict[str, str] = {
     "link_pageable_bytes_per_s": "between pageable host memory and the device",
     "link_latency_ns": "a copy of nothing",
     "link_duplex_share": "share of its rate that each direction keeps while both copy at once",
+    "copy_engines": "copy engines: with one a copy waits for the other direction, with two or more (or none given) it does not",
     "gpu_flop_per_s": "peak FLOP/s of 16-bit types, dense",
     "gpu_fp32_flop_per_s": "peak FLOP/s that fp32 tensors reach in PyTorch's convolutions: TF32 where there is one, dense",
     "gpu_flop_share": "share of the peak that large kernels reach",
@@ -75,10 +76,11 @@ class Machine:
         return None if figure is None else figure.value
 
     def with_figures(self, source: str, **values: float) -> "Machine":
-        """This machine with some figures changed, for what-if; their source becomes `source`."""
+        """This machine with some figures changed, for what-if; their source becomes `source`, and the label says "changed"."""
         where = f"machine '{self.name}'"
         changed = {name: _figure(where, name, {"value": value, "source": source}) for name, value in values.items()}
-        return replace(self, figures={**self.figures, **changed})
+        label = self.label if not changed or "(changed" in self.label else f"{self.label} (changed)"
+        return replace(self, label=label, figures={**self.figures, **changed})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, as in the YAML file."""

@@ -4,8 +4,8 @@
 
 `wait` moves the host's time to the end it awaited. No verb costs less than 1 ns. A cost is fixed when its op is
 submitted, so sharing is an approximation, stated here: cores are handed out first come, first served and whole
-(work is conserved, time slices are not modelled; on a cpu machine compute has a core of its own), and a copy that
-begins while the other direction is copying keeps `link_duplex_share` of its rate throughout.
+(work is conserved, time slices are not modelled; on a cpu machine compute has a core of its own). What copies do to one
+another is in `link.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,14 @@ from typing import Any
 
 from labkit.device.cost_model import CostModel, MeasuredCosts
 from labkit.device.device import Failure, How, check_width, checked_widths
+from labkit.device.link import OPPOSITE, Link
 from labkit.device.machine import Machine
-from labkit.errors import ContractError, DeviceError
-from labkit.schedule import Handle, Lane, Op, Status
+from labkit.errors import ContractError, DeviceError, OutOfDeviceMemory
+from labkit.schedule import Cost, Handle, Lane, Op, Status
 from labkit.trace import KIND_OP, KIND_WAIT, Recorder
+from labkit.units import format_bytes
 
 _OK, _FAILED, _SKIPPED, _CANCELLED = Status.OK, Status.FAILED, Status.SKIPPED, Status.CANCELLED
-_OPPOSITE = {"h2d": "d2h", "d2h": "h2d"}
 
 PRICES_KEPT = 4096
 
@@ -48,10 +49,11 @@ class SimulatedDevice:
         self._widths = checked_widths(widths)
         self._units: dict[Lane, list[int]] = {}
         self._retired: dict[tuple[Lane, int], int] = {}
-        self._costs: dict[tuple[str, str, Any], tuple[int, int, int]] = {}
+        self._costs: dict[tuple[str, str, Any], tuple[int, int, int, OutOfDeviceMemory | None]] = {}
         self._cores: list[int] = []
         one_core = machine.kind == "cpu" and machine.get("cores") == 1
         self._core_roles = {"workers", "host", "compute"} if one_core else {"workers", "host"}
+        self._link = Link(machine)
         self._now = 0
         self._next_id = 0
         self._unread: dict[int, Handle] = {}
@@ -89,7 +91,7 @@ class SimulatedDevice:
             if len(self._costs) >= PRICES_KEPT:
                 self._costs.clear()
             costs = self._costs[key] = self._price(op.name, role, op.cost)
-        host_ns, duration, dispatch = costs
+        host_ns, duration, dispatch, too_large = costs
         queued = ready = entered + host_ns
         deps = []
         broken = None
@@ -114,14 +116,14 @@ class SimulatedDevice:
         if self._cores and role in self._core_roles:
             start, core = self._core_at(start)
             self._cores[core] = start + duration
-        elif role in _OPPOSITE:
-            duration = self._duplex(role, start, duration)
+        elif role in OPPOSITE:
+            start, duration = self._link.place(role, start, duration, entered)
         end = start + duration
         units[unit] = end
         if role == "host":
             queued = end
         self._now = queued
-        value = op.simulated_value
+        value = op.simulated_value if too_large is None else too_large
         status = _OK
         if isinstance(value, BaseException):
             status = _FAILED
@@ -211,10 +213,19 @@ class SimulatedDevice:
         self._share_cores()
         return units
 
-    def _price(self, name: str, role: str, cost: Any) -> tuple[int, int, int]:
+    def _price(self, name: str, role: str, cost: Cost) -> tuple[int, int, int, OutOfDeviceMemory | None]:
         model = self._model
         host_ns = 1 if role == "host" else model.host_ns(role, cost)
-        return host_ns, model.duration_ns(name, role, cost), 0 if role == "host" else model.dispatch_ns(role)
+        dispatch_ns = 0 if role == "host" else model.dispatch_ns(role)
+        return host_ns, model.duration_ns(name, role, cost), dispatch_ns, self._too_large(name, cost)
+
+    def _too_large(self, name: str, cost: Cost) -> OutOfDeviceMemory | None:
+        """Why an op does not fit into the GPU's memory; None where it does, and where the memory is the host's."""
+        memory = self.machine.get("gpu_memory_bytes") if self.machine.kind == "cuda" else None
+        if memory is None or cost.resident <= memory:
+            return None
+        needs, has = format_bytes(cost.resident), format_bytes(memory)
+        return OutOfDeviceMemory(f"'{name}' needs {needs} of device memory at once; {self.machine.label} has {has}: use smaller batches")
 
     def _share_cores(self) -> None:
         """Workers share the cores that compute has not taken for itself; that matters only where there are too few."""
@@ -235,13 +246,6 @@ class SimulatedDevice:
             return ready, max(idle)[1]
         free, core = min((free, core) for core, free in enumerate(self._cores))
         return free, core
-
-    def _duplex(self, role: str, start: int, duration: int) -> int:
-        share = self.machine.get("link_duplex_share")
-        if not share:
-            return duration
-        opposite = self._units.get(Lane(_OPPOSITE[role]))
-        return round(duration / share) if opposite and max(opposite) > start else duration
 
     def _not_run(
         self, handle: Handle, op: Op, broken: Handle | None, entered: int, queued: int, ready: int, deps: tuple[int, ...]

@@ -13,6 +13,7 @@ class Cost(NamedTuple):
     launches     kernels that the host enqueues one by one (an eager training step has hundreds)
     pageable     the copy starts or ends in host memory that is not pinned
     bits         width of the floating-point type it computes in
+    resident     bytes that must lie in device memory at once while it runs
     """
 
     flop: int = 0
@@ -22,6 +23,7 @@ class Cost(NamedTuple):
     launches: int = 1
     pageable: bool = False
     bits: int = 32
+    resident: int = 0
 
 
 FREE = Cost()

@@ -428,3 +428,29 @@ def test_the_simulated_device_needs_no_torch():
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+# ---- device memory -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("resident", "fits"), [(16 * 10**9, True), (16 * 10**9 + 1, False)])
+def test_an_op_that_needs_more_than_the_device_memory_fails(gpu, resident: int, fits: bool):
+    device = gpu(gpu_memory_bytes=16e9)
+    handle = device.submit(op("forward", "compute", cost=Cost(fixed_ns=10, resident=resident)))
+    device.wait([handle])
+    assert (handle.status is Status.OK) is fits
+    failures = [str(failure.error) for failure in device.close()]
+    assert failures == ([] if fits else ["'forward' needs 14.9 GiB of device memory at once; Test has 14.9 GiB: use smaller batches"])
+
+
+def test_what_follows_an_op_that_does_not_fit_is_skipped(gpu):
+    device = gpu(gpu_memory_bytes=1e9)
+    forward = device.submit(op("forward", "compute", cost=Cost(fixed_ns=10, resident=2 * 10**9)))
+    backward = device.submit(op("backward", "compute", 10), forward)
+    assert (forward.status, backward.status) == (Status.FAILED, Status.SKIPPED)
+
+
+def test_where_the_memory_is_the_hosts_or_unknown_there_is_no_such_limit(gpu, cpu):
+    for device in (gpu(), cpu(gpu_memory_bytes=1.0)):
+        handle = device.submit(op("forward", "compute", cost=Cost(fixed_ns=10, resident=10**12)))
+        assert handle.status is Status.OK
