@@ -4,6 +4,7 @@ Every function takes data and returns a plotly figure; none shows or saves one.
 """
 
 from labkit.figures.distribution import distribution
+from labkit.figures.guess import Answer, Guess, guess, guess_errors
 from labkit.figures.prediction import prediction
 from labkit.figures.shown import Shown, shown_of
 from labkit.figures.side_by_side import side_by_side
@@ -13,8 +14,12 @@ from labkit.figures.timeline import timeline, two_timelines
 from labkit.figures.utilization import utilization
 
 __all__ = [
+    "Answer",
+    "Guess",
     "Shown",
     "distribution",
+    "guess",
+    "guess_errors",
     "prediction",
     "shown_of",
     "side_by_side",
