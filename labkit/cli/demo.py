@@ -18,8 +18,8 @@ from labkit.device import resolve_device
 from labkit.device.machine import this_machine_path
 from labkit.errors import DataError
 from labkit.figures.shown import Shown
-from labkit.runner.workers import Workers
 from labkit.runner.job import Frame
+from labkit.runner.workers import Workers
 
 EXPERIMENT = "pipeline"
 SYNCHRONOUS = {"prefetch": 0}

@@ -7,6 +7,7 @@ from typing import Any
 from labkit.errors import KnobError
 from labkit.experiments import experiment, experiments
 from labkit.knobs import Knobs
+from labkit.knobs.text import value_text
 
 
 def parser(command: str, description: str, **more: Any) -> argparse.ArgumentParser:
@@ -39,7 +40,7 @@ def add_knobs(flags: argparse.ArgumentParser, knobs: type[Knobs]) -> None:
         dashed = "--" + name.replace("_", "-")
         spellings = [dashed] if "_" not in name else [dashed, "--" + name]
         star = "* " if knobs.is_live(name) else ""
-        words = f"{star}{info.description} [{knobs.allowed(name)}; default {default_text(info.default)}]"
+        words = f"{star}{info.description} [{knobs.allowed(name)}; default {value_text(info.default)}]"
         bare = {"nargs": "?", "const": "true"} if info.annotation is bool else {}
         group.add_argument(*spellings, dest=f"knob_{name}", metavar="V", help=words.replace("%", "%%"), **bare)
 
@@ -70,8 +71,3 @@ def settings(words: Sequence[str]) -> dict[str, str]:
             raise KnobError(f"{part!r} is not of the form knob=value")
         values[name.strip()] = value.strip()
     return values
-
-
-def default_text(value: Any) -> str:
-    """A default as a shell would be given it."""
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,10 +1,11 @@
 """`labkit list`: the runs of a folder, or the experiments and their knobs."""
 
-from labkit.cli.flags import add_json, add_out, default_text, parser
+from labkit.cli.flags import add_json, add_out, parser
 from labkit.cli.main import OK
 from labkit.cli.words import print_json
 from labkit.experiments import experiment, experiments
 from labkit.figures.numbers import count_text
+from labkit.knobs.text import value_text
 from labkit.store import BrokenRun, list_runs
 from labkit.units import ABSENT
 
@@ -58,7 +59,7 @@ def _run_lines(rows: list[dict], out: str) -> list[str]:
             continue
         rate = f"{count_text(row['throughput'])} items/s" if row["throughput"] is not None else ABSENT
         where = f"measured on {row['device']}" if row["measured"] else row["device"]
-        knobs = " ".join(f"{name}={default_text(value)}" for name, value in row["knobs"].items())
+        knobs = " ".join(f"{name}={value_text(value)}" for name, value in row["knobs"].items())
         lines.append(f"{row['id']:<36} {row['status']:<9} {rate:>14}  {where:<16}  {row['grade']:<9}  {knobs}")
     return lines
 
@@ -83,7 +84,7 @@ def _experiment_lines(rows: list[dict]) -> list[str]:
         lines += [f"{row['name']}: {row['question']}"]
         for knob in row["knobs"]:
             kind = "live" if knob["live"] else "cold"
-            lines.append(f"  {knob['name']:<14} {kind}  {knob['help']} [{knob['allowed']}; {default_text(knob['default'])}]")
+            lines.append(f"  {knob['name']:<14} {kind}  {knob['help']} [{knob['allowed']}; {value_text(knob['default'])}]")
         for preset, values in row.get("presets", {}).items():
-            lines.append(f"  preset '{preset}': " + " ".join(f"{knob}={default_text(value)}" for knob, value in values.items()))
+            lines.append(f"  preset '{preset}': " + " ".join(f"{knob}={value_text(value)}" for knob, value in values.items()))
     return lines

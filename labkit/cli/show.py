@@ -1,10 +1,11 @@
 """`labkit show RUN`: one run, whole."""
 
 from labkit import lab
-from labkit.cli.flags import add_json, add_out, default_text, parser
+from labkit.cli.flags import add_json, add_out, parser
 from labkit.cli.main import OK
 from labkit.cli.run import print_run
 from labkit.cli.words import print_json, run_json
+from labkit.knobs.text import value_text
 from labkit.runner.alerting import alerts_of
 
 
@@ -22,7 +23,7 @@ def main(arguments: list[str]) -> int:
     record = run.record
     print(f"{record.id}: {record.experiment}, {record.status}{f': {record.reason}' if record.reason else ''}")
     print(f"{'measured' if record.measured else 'simulated'} on {record.device} ({record.device_label}), {record.started_at}")
-    print("knobs: " + ", ".join(f"{name}={default_text(value)}" for name, value in record.knobs.items()) + "\n")
+    print("knobs: " + ", ".join(f"{name}={value_text(value)}" for name, value in record.knobs.items()) + "\n")
     print_run(run)
     for alert in alerts_of(record):
         print(alert.line)

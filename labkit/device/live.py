@@ -15,7 +15,7 @@ from typing import Any
 from labkit.device.device import Failure, How, Kind, check_width, checked_widths
 from labkit.device.thread_lane import Entry, ThreadLane
 from labkit.errors import ContractError, DeviceError
-from labkit.schedule import Handle, Lane, Op, Status
+from labkit.schedule import Elsewhere, Handle, Lane, Op, Status
 from labkit.trace import KIND_OP, KIND_WAIT, Recorder
 from labkit.units import NS_PER_S
 
@@ -227,8 +227,17 @@ class LiveDevice:
                 status, error = _FAILED, without_frames(raised)
             end = max(perf_counter_ns() - self._epoch_ns, start + 1)
         queued = end if lane == "host" and end > 0 else entry.queued_ns
+        if type(value) is Elsewhere:
+            if lane != "host":
+                start, end = self._within(value, start, end)
+            value = value.value
         self._record(entry, lane, unit, queued, start, end, status)
         self._finish(handle, status, value, error, start, end)
+
+    def _within(self, work: Elsewhere, start: int, end: int) -> tuple[int, int]:
+        """When another process worked, in device time: at least 1 ns of the time for which its lane's thread was taken."""
+        began = min(max(work.start_ns - self._epoch_ns, start), end - 1)
+        return began, min(max(work.end_ns - self._epoch_ns, began + 1), end)
 
     def _end_unrun(self, entry: Entry, status: Status, error: BaseException | None = None) -> None:
         """End an op that never ran: skipped or cancelled."""

@@ -16,14 +16,17 @@ _SMALLEST_OF_ONE = {"small": 17, "large": 33}  # below, the last block halves an
 
 
 class PipelineKnobs(Knobs):
-    """The knobs of pipelined training. Live ones act on the next step; cold ones restart the worker.
+    """The knobs of pipelined training. Live ones act on the next step; cold ones restart the worker, and so does `workers`
+    where processes load: their number is fixed while they live.
 
     On the cpu device "gpu" is the compute thread, which stands where a GPU would. A loss that does not hold the host is read
     when its step has ended.
     """
 
     prefetch: int = knob(2, "batches loaded ahead of the step; 0 is the synchronous program", unit="batches", ge=0, le=64)
-    workers: int = knob(1, "loader threads", unit="threads", ge=1, le=64)
+    workers: int = knob(
+        1, "loader threads, or loader processes", unit="workers", ge=1, le=64, cold_when={"loader": "processes"}
+    )
     batch_size: int = knob(16, "images in a step", unit="images", ge=1, le=4096)
     augment_on: Literal["cpu", "gpu"] = knob("cpu", "where images are cropped and flipped")
     normalise_on: Literal["cpu", "gpu"] = knob("cpu", "where bytes become floats")
@@ -32,7 +35,9 @@ class PipelineKnobs(Knobs):
     copy_stream: Literal["own", "compute"] = knob("own", "the lane that copies to the device: its own, or compute's")
     log_every: int = knob(1, "steps between readings of the loss; 0 never reads it", unit="steps", ge=0, le=1_000_000)
     log_sync: bool = knob(False, "reading the loss holds the host at once")
-    loader: Literal["threads", "inline"] = knob("threads", "who loads: worker threads, or the host itself", live=False)
+    loader: Literal["threads", "inline", "processes"] = knob(
+        "threads", "who loads: worker threads, the host itself, or the processes of a torch DataLoader", live=False
+    )
     image_size: int = knob(96, "side of the square images that are trained on", unit="pixels", ge=16, le=1024, live=False)
     model: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
     seed: int = knob(0, "of the order, the crops and the weights", ge=0, le=2**31, live=False)
@@ -69,7 +74,7 @@ def _folder(text: str) -> Path:
 
 
 def widths(knobs: PipelineKnobs) -> dict[str, int]:
-    """Loader threads are the only lane with more than one unit."""
+    """Loaders are the only lane with more than one unit: threads that load, or that each wait for a process of their own."""
     return {"workers": knobs.workers}
 
 

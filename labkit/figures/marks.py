@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 from labkit.figures.numbers import TimeUnit
 from labkit.figures.shown import Shown
 from labkit.figures.theme import plain
+from labkit.knobs.text import value_text
 from labkit.trace.trace import Mark
 
 _NAMED_AT_MOST = 6
@@ -43,8 +44,4 @@ def draw_marks(
 
 def mark_words(mark: Mark) -> str:
     """`prefetch 0 → 4`."""
-    return f"{mark.knob} {_value(mark.old)} → {_value(mark.new)}"
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+    return f"{mark.knob} {value_text(mark.old)} → {value_text(mark.new)}"

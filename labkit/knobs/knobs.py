@@ -16,6 +16,8 @@ from pydantic.fields import FieldInfo
 from labkit.errors import KnobError
 from labkit.knobs.coerce import coerce, is_optional, refused, type_words, without_none
 
+_UNDECLARED: dict[str, Any] = {"unit": "", "live": True, "inert": {}, "cold_when": {}}
+
 
 def knob(
     default: Any,
@@ -26,6 +28,7 @@ def knob(
     le: float | None = None,
     live: bool = True,
     inert: Mapping[str, str] | None = None,
+    cold_when: Mapping[str, Any] | None = None,
 ) -> Any:
     """Declare one knob.
 
@@ -35,8 +38,9 @@ def knob(
     ge, le   bounds, both allowed values
     live     acts on the next step of a running experiment; otherwise cold: the worker is started anew
     inert    device kind ("cpu", "cuda", "simulated") → why the knob cannot act there
+    cold_when  other knob → the value with which this live knob is cold after all
     """
-    extra = {"unit": unit, "live": live, "inert": dict(inert or {})}
+    extra = {"unit": unit, "live": live, "inert": dict(inert or {}), "cold_when": dict(cold_when or {})}
     return Field(default=default, description=help, ge=ge, le=le, json_schema_extra=extra)
 
 
@@ -79,7 +83,7 @@ class Knobs(BaseModel):
 
     @classmethod
     def is_live(cls, name: str) -> bool:
-        """Whether turning the knob acts on the next step (else the worker is started anew)."""
+        """Whether turning the knob acts on the next step (else the worker is started anew), as it is declared."""
         return _extra(cls.model_fields[name])["live"]
 
     @classmethod
@@ -115,9 +119,14 @@ class Knobs(BaseModel):
         """Why a knob cannot act on a kind of device; None where it acts."""
         return _extra(cls.model_fields[name])["inert"].get(device_kind)
 
+    def acts_live(self, name: str) -> bool:
+        """Whether turning the knob acts on the next step, with these values of the others."""
+        cold_when = _extra(type(self).model_fields[name])["cold_when"]
+        return self.is_live(name) and not any(getattr(self, other) == value for other, value in cold_when.items())
+
     def cold(self) -> dict[str, Any]:
         """The values of the cold knobs: two runs that differ in one of them cannot share a worker's set-up."""
-        return {name: value for name, value in self.model_dump().items() if not self.is_live(name)}
+        return {name: value for name, value in self.model_dump().items() if not self.acts_live(name)}
 
     def differences(self, other: Self) -> dict[str, tuple[Any, Any]]:
         """The knobs whose values differ: name → (mine, the other's)."""
@@ -140,4 +149,4 @@ def _bounds_words(least: float | None, greatest: float | None) -> str:
 
 def _extra(info: FieldInfo) -> dict[str, Any]:
     extra = info.json_schema_extra
-    return extra if isinstance(extra, dict) and "live" in extra else {"unit": "", "live": True, "inert": {}}
+    return extra if isinstance(extra, dict) and "live" in extra else _UNDECLARED

@@ -2,6 +2,7 @@
 
 FLOP come from torch's own counter. Bytes are those that eager execution moves: every operator reads its inputs from
 memory and writes its outputs to it. Launches are the operators that do work: views, allocations and profiler marks do none.
+Resident is what autograd keeps for the backward pass.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ class _Traffic(TorchDispatchMode):
         if _does_work(func):
             written = _overwritten(func, args) if result is None else result
             tensors = [leaf for leaf in tree_leaves((args, kwargs, written)) if isinstance(leaf, torch.Tensor)]
-            self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+            self.bytes += sum(_size(tensor) for tensor in tensors)
             self.launches += 1
         return result
 
@@ -48,6 +49,38 @@ def footprint(work: Callable[[], Any]) -> tuple[Cost, Any]:
     """The cost of calling `work`, and what it returned. `work` should use meta tensors."""
     traffic = _Traffic()
     flops = FlopCounterMode(display=False)
-    with flops, traffic:
+    kept = _Kept()
+    with flops, traffic, torch.autograd.graph.saved_tensors_hooks(kept.keep, _as_it_is):
         result = work()
-    return Cost(flop=flops.get_total_flops(), bytes=traffic.bytes, launches=max(traffic.launches, 1)), result
+    cost = Cost(flop=flops.get_total_flops(), bytes=traffic.bytes, launches=max(traffic.launches, 1), resident=kept.bytes)
+    return cost, result
+
+
+def training_state_bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Bytes that training holds all the time: parameters, their gradients, buffers, and the optimizer's state as it is now."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    state = [leaf for leaf in tree_leaves(list(optimizer.state.values())) if isinstance(leaf, torch.Tensor)]
+    return sum(_size(tensor) for tensor in [*model.parameters(), *trained, *model.buffers(), *state])
+
+
+class _Kept:
+    """Counts the bytes of what autograd keeps, each storage once, parameters apart: they are there anyway."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._seen: dict[int, Any] = {}
+
+    def keep(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._seen and not isinstance(tensor, torch.nn.Parameter):
+            self._seen[storage._cdata] = storage  # held, so that its address is not used again
+            self.bytes += storage.nbytes()
+        return tensor
+
+
+def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _size(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()

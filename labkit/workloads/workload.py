@@ -38,6 +38,9 @@ class Workload:
         """Plain results of the run: the last loss, ..."""
         return {}
 
+    def close(self) -> None:
+        """Let go of processes and files; the workload is not used again."""
+
 
 class TrainingWorkload(Protocol):
     """What a training kernel asks of its workload: the stages of a step, each an `Op`. The host program calls them in the order given here, once a step."""

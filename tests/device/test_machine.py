@@ -151,6 +151,14 @@ def test_what_if_changes_figures_and_says_so_in_their_source():
     assert machine["cores"] == 2, "the machine itself is as it was"
 
 
+def test_a_changed_machine_is_not_labelled_as_the_real_one():
+    machine = Machine("small", "Small", "cuda", {})
+    changed = machine.with_figures("what if", cores=8)
+    assert (changed.name, changed.label) == ("small", "Small (changed)")
+    assert changed.with_figures("what if", cores=9).label == "Small (changed)", "once is enough"
+    assert machine.with_figures("what if").label == "Small", "nothing was changed"
+
+
 @pytest.mark.parametrize(
     ("figures", "message"),
     [

@@ -17,8 +17,8 @@ PIPELINE = {
 }  # fmt: skip
 
 
-def test_seven_machines_are_shipped():
-    assert NAMES == ["a10", "a100", "h100", "h200", "l4", "rtx4090", "t4"]
+def test_nine_machines_are_shipped():
+    assert NAMES == ["a10", "a100", "cxl", "gh200", "h100", "h200", "l4", "rtx4090", "t4"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +67,7 @@ def test_every_kind_of_op_can_be_priced_on_a_shipped_machine(name):
 
 @pytest.mark.parametrize(
     ("name", "dense"),
-    [("h200", 989e12), ("h100", 989e12), ("a100", 312e12), ("a10", 125e12), ("l4", 121e12), ("t4", 65e12), ("rtx4090", 165.2e12)],
+    [("h200", 989e12), ("h100", 989e12), ("gh200", 989e12), ("cxl", 989e12), ("a100", 312e12), ("a10", 125e12), ("l4", 121e12), ("t4", 65e12), ("rtx4090", 165.2e12)],
 )
 def test_the_16_bit_peak_is_the_dense_one_not_the_sparse_one(name, dense):
     assert load_machine(name)["gpu_flop_per_s"] == dense
@@ -89,3 +89,19 @@ def test_pageable_copies_are_slower_than_pinned_ones_on_every_machine():
 
 def test_no_price_is_given_without_a_public_source():
     assert [name for name in NAMES if load_machine(name).get("price_usd_per_hour") is not None] == []
+
+
+def test_a_cxl_pool_differs_from_the_h200_in_the_rate_and_the_latency_of_its_link_only():
+    pool, local = load_machine("cxl"), load_machine("h200")
+    changed = {name for name in FIGURES if pool.get(name) != local.get(name)}
+    assert changed == {"link_h2d_bytes_per_s", "link_d2h_bytes_per_s", "link_latency_ns"}
+    copy = Cost(bytes=29_600_000)
+    assert CostModel(pool).duration_ns("copy", "h2d", copy) == 1_000_000 + 3095
+    assert CostModel(local).duration_ns("copy", "h2d", copy) == 534_296 + 3000
+
+
+def test_unified_memory_copies_faster_than_any_pcie_link_and_is_not_staged():
+    gh200 = load_machine("gh200")
+    pcie = [load_machine(name) for name in NAMES if name != "gh200"]
+    assert gh200["link_h2d_bytes_per_s"] > 6 * max(machine["link_h2d_bytes_per_s"] for machine in pcie)
+    assert gh200["link_pageable_bytes_per_s"] == gh200["link_d2h_bytes_per_s"]

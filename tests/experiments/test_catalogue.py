@@ -3,11 +3,14 @@
 import subprocess
 import sys
 from dataclasses import replace
+from inspect import signature
 
 import pytest
 
+from labkit import lab
 from labkit.errors import DataError, ExperimentError, KnobError
 from labkit.experiments import Experiment, experiment, experiments
+from labkit.experiments.experiment import RESERVED
 from labkit.knobs import Knobs, knob
 
 NAMES = experiments()
@@ -116,3 +119,9 @@ def test_the_catalogue_is_read_without_loading_torch():
     code = "import sys, labkit.experiments as e; [e.experiment(n) for n in e.experiments()]; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("function", [lab.run, lab.sweep])
+def test_no_knob_can_take_the_name_of_any_parameter_of_run_or_sweep(function):
+    own = {name for name, parameter in signature(function).parameters.items() if parameter.kind is not parameter.VAR_KEYWORD}
+    assert own <= RESERVED

@@ -26,7 +26,7 @@ PIPELINE_VALUES = st.fixed_dictionaries(
         "copy_stream": st.sampled_from(["own", "compute"]),
         "log_every": st.integers(0, 1_000_000),
         "log_sync": st.booleans(),
-        "loader": st.sampled_from(["threads", "inline"]),
+        "loader": st.sampled_from(["threads", "inline", "processes"]),
         "image_size": st.integers(16, 1024),
         "model": st.sampled_from(["small", "large"]),
         "seed": st.integers(0, 2**31),
@@ -188,6 +188,18 @@ def test_turning_a_live_knob_leaves_the_cold_ones_as_they_were():
     assert knobs.changed(seed=9).cold() != knobs.cold()
 
 
+def test_a_live_knob_is_cold_for_as_long_as_another_one_has_a_certain_value():
+    threads, processes = PipelineKnobs(workers=2), PipelineKnobs(workers=2, loader="processes")
+    assert PipelineKnobs.is_live("workers"), "as it is declared"
+    assert (threads.acts_live("workers"), processes.acts_live("workers")) == (True, False)
+    assert processes.cold() == {**threads.cold(), "loader": "processes", "workers": 2}
+    assert processes.changed(workers=3).cold() != processes.cold()
+    assert processes.changed(batch_size=3, prefetch=9).cold() == processes.cold()
+    for name in PipelineKnobs.model_fields:
+        if name != "workers":
+            assert threads.acts_live(name) == processes.acts_live(name) == PipelineKnobs.is_live(name)
+
+
 def test_a_knob_that_cannot_act_on_a_device_says_why_and_only_there():
     assert Bounded.inert_reason("maybe", "cpu") == "no link"
     assert Bounded.inert_reason("maybe", "simulated") is None
@@ -205,6 +217,7 @@ def test_a_field_that_was_not_declared_with_knob_is_live_and_has_no_unit():
         depth: int = 3
 
     assert (Plain.is_live("depth"), Plain.unit("depth"), Plain.inert_reason("depth", "cpu")) == (True, "", None)
+    assert Plain().acts_live("depth") and Plain().cold() == {}
 
 
 # ---- the pipeline's own declaration ----------------------------------------------------------------------------

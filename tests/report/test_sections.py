@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.figures import Shown
+from labkit.monitor.alerts import Rule, Value, evaluate
 from labkit.report.sections import differing_knobs, figure_text, run_sections
 from tests.report.recorded import record_of
 
@@ -63,3 +64,18 @@ def test_a_failed_run_has_a_section_with_its_reason(a: Shown):
 )
 def test_a_machines_figure_has_its_unit(name: str, value: float, text: str):
     assert figure_text(name, value) == text
+
+
+def test_alerts_that_fired_or_were_not_evaluated_come_first_and_all_are_among_the_facts(a: Shown):
+    stall, memory = Rule("pipeline_stall", "above", 1, 2, "%"), Rule("memory_available_bytes", "below", 2, 1, "GB")
+    values = {"pipeline_stall": Value(0.5, "share"), "memory_available_bytes": Value(3e9, "bytes")}
+    alerts = evaluate([stall, memory, Rule("gpu_power_w", "above", 1, 2)], values)
+    [section] = run_sections([a], [replace(record_of(a), alerts=tuple(alert.as_dict() for alert in alerts))])
+    assert section.notes == (
+        "critical alert: pipeline_stall is 50 %, above the critical limit of 2 %",
+        "note: gpu_power_w is not evaluated: the run gave no such value",
+        "pinned cannot act on cpu",
+    )
+    facts = dict(section.facts)
+    assert facts["alert: memory_available_bytes"] == "memory_available_bytes is 3 GB, not below the warning limit of 2 GB"
+    assert facts["alert: pipeline_stall"].startswith("pipeline_stall is 50 %")

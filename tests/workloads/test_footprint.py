@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from labkit.schedule import Cost
-from labkit.workloads.footprint import footprint
+from labkit.workloads.footprint import footprint, training_state_bytes
 from labkit.workloads.models import WIDTHS
 from labkit.workloads.vision import _training_footprints
 
@@ -141,3 +141,31 @@ def test_the_cost_of_a_step_grows_with_its_batch_and_the_launches_do_not():
         assert twelve[stage].bytes - eight[stage].bytes == eight[stage].bytes - four[stage].bytes > 0
         assert four[stage].launches == eight[stage].launches
     assert four["update"] == eight["update"]
+
+
+def test_training_holds_weights_gradients_momenta_and_what_autograd_keeps():
+    """A linear layer of 3 × 5 on a batch of 2: autograd keeps its input; the weights are there anyway."""
+    with torch.device("meta"):
+        model = torch.nn.Linear(3, 5, bias=False)
+        inputs_BC = torch.empty(2, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    forward, output = footprint(lambda: model(inputs_BC).sum())
+    assert forward.resident == 4 * 2 * 3
+    output.backward()
+    optimizer.step()
+    assert training_state_bytes(model, optimizer) == 4 * 3 * 5 * 3
+
+
+def test_what_is_kept_twice_counts_once():
+    with torch.device("meta"):
+        values = torch.empty(100, requires_grad=True) * 1.0
+    forward, _ = footprint(lambda: (values * values).sum())
+    assert forward.resident == 4 * 100
+
+
+def test_a_larger_batch_needs_more_memory_and_the_update_does_not():
+    four, eight = (_training_footprints("small", 8, batch, 32) for batch in (4, 8))
+    state = four["update", 4].resident
+    statistics = 2_608  # of batch normalisation: means, variances and counters
+    assert state == eight["update", 8].resident == 4 * 151_112 * 3 + statistics
+    assert eight["forward", 8].resident - state == pytest.approx(2 * (four["forward", 4].resident - state), rel=0.02)
