@@ -16,9 +16,11 @@ _PUBLIC = {
     "predict": "labkit.lab",
     "sweep": "labkit.lab",
     "calibrate": "labkit.lab",
+    "Panel": "labkit.panel.panel",
     "runs": "labkit.store",
     "load_run": "labkit.store",
     "experiment": "labkit.experiments",
+    "workload": "labkit.experiments.user",
     "open_device": "labkit.device",
     "LabkitError": "labkit.errors",
 }
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from labkit.device import open_device
     from labkit.errors import LabkitError
     from labkit.experiments import experiment
+    from labkit.experiments.user import workload
     from labkit.lab import calibrate, compare, predict, run, sweep
+    from labkit.panel.panel import Panel
     from labkit.store import load_run, runs
 
 

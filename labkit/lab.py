@@ -13,7 +13,7 @@ from typing import Any
 from labkit.device import resolve_device
 from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
 from labkit.errors import ExperimentError, StoreError
-from labkit.experiments import Experiment, experiment, experiments
+from labkit.experiments import Experiment, experiment
 from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
 from labkit.monitor.alerts import Rule, rules_of
@@ -162,7 +162,7 @@ def sweep(
     points = grid(catalogued.knobs.parse(knobs), axes)
     jobs = [job_of(catalogued, point, device, budget) for point in points]
     writable(out)
-    kept = _kept(out) if catalogued.name in experiments() else {}
+    kept = _kept(out)
     there = [kept[job.key] for job in jobs if job.key in kept]
     made: list[Run] = []
     with Workers() as workers:
@@ -203,7 +203,7 @@ def check_rounds(rounds: int) -> None:
 
 def recipe_of(catalogued: Experiment) -> Recipe:
     """What the runner needs of an experiment."""
-    return Recipe(catalogued.name, catalogued.kernel, catalogued.prepare, catalogued.widths)
+    return Recipe(catalogued.name, catalogued.kernel, catalogued.prepare, catalogued.widths, catalogued.content)
 
 
 def writable(out: str | Path | None) -> None:

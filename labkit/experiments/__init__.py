@@ -15,8 +15,12 @@ def experiments() -> list[str]:
     return list(_CATALOGUE)
 
 
-def experiment(name: str) -> Experiment:
-    """The experiment of this name. Raises ExperimentError with the names that there are."""
+def experiment(name: str | Experiment) -> Experiment:
+    """The experiment of this name, or the one that is given. Raises ExperimentError with the names that there are."""
+    if isinstance(name, Experiment):
+        return name
+    if not isinstance(name, str):
+        raise ExperimentError(f"an experiment's name is needed, or what labkit.workload(…) gives, not a {type(name).__name__}")
     if name not in _CATALOGUE:
         raise ExperimentError(f"there is no experiment {name!r}; there are: {', '.join(_CATALOGUE)}")
     return import_module(_CATALOGUE[name]).EXPERIMENT

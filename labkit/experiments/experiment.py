@@ -23,6 +23,7 @@ class Experiment:
     prepare   (knobs, where: "cpu", "cuda:0" or "simulated") → workload; run once for each set of cold knobs
     widths    knobs → units of each lane role; applied again whenever the knobs change
     presets   named settings for people, as knob values
+    content   what tells two of one name apart: a digest of a user's data and model; "" for those of the catalogue
     """
 
     name: str
@@ -32,6 +33,7 @@ class Experiment:
     prepare: Callable[[Any, str], Any]
     widths: Callable[[Any], dict[str, int]]
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    content: str = ""
 
     def __post_init__(self) -> None:
         taken = RESERVED & set(self.knobs.model_fields)

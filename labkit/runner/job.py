@@ -24,6 +24,7 @@ class Recipe:
     kernel: Callable[[Any, Any, Any], None]
     prepare: Callable[[Any, str], Any]
     widths: Callable[[Any], dict[str, int]]
+    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Job:
             "measured": self.measured.source if self.measured else None,
             "budget": [self.budget.steps, self.budget.seconds, self.budget.warmup],
         }
+        if self.recipe.content:
+            what["content"] = self.recipe.content
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
 
