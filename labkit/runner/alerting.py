@@ -10,6 +10,7 @@ from typing import Any
 
 from labkit.metrics.metric import Metric
 from labkit.metrics.summary import Summary
+from labkit.monitor import Reading
 from labkit.monitor.alerts import Alert, Rule, Value, evaluate
 from labkit.monitor.rule import RUN_UNITS, UTILIZATION, metric_units
 from labkit.runner.record import RunRecord
@@ -51,6 +52,12 @@ def values_of(summary: Summary | None, monitor: Mapping[str, Any]) -> dict[str, 
         if name not in values:
             values[name] = _of_run(name, unit, summary) if _is_of_run(name) else _of_sensor(name, unit, monitor)
     return values
+
+
+def values_now(summary: Summary | None, readings: Mapping[str, Reading]) -> dict[str, Value]:
+    """As `values_of`, while the run goes on: of each sensor its last reading stands for the mean."""
+    latest = {name: {"mean": one.value, "max": one.value, "reason": one.reason} for name, one in readings.items()}
+    return values_of(summary, latest)
 
 
 def _metrics(summary: Summary) -> Iterator[tuple[str, Metric]]:

@@ -38,6 +38,10 @@ _START = (  # modules are found where the caller finds them, and nowhere else
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
+class _NeverStarted(WorkerDied):
+    """The process was not ready in time."""
+
+
 class Worker:
     """A warm worker process. Use as a context manager; one thread at a time calls `run`, any thread may steer."""
 
@@ -66,6 +70,7 @@ class Worker:
         self._send_lock = threading.Lock()
         self._ready = False
         self._stop_wanted = False
+        self._killed = False
         self._inbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         threading.Thread(target=self._read, name="labkit-worker-reader", daemon=True).start()
 
@@ -80,7 +85,10 @@ class Worker:
         return self._process.poll() is None
 
     def run(self, job: Job, on_frame: Callable[[Frame], None] | None = None) -> Outcome:
-        """Run one job to its end. A first Ctrl-C stops it in good order, a second one kills the worker."""
+        """Run one job to its end. A first Ctrl-C stops it in good order, a second one kills the worker.
+
+        What `on_frame` raises is raised here, and the worker killed: it would go on with a job that nobody hears of.
+        """
         began = monotonic()
         trace_path = Path(self._folder.name) / f"trace-{self._runs}.parquet"
         self._runs += 1
@@ -92,9 +100,11 @@ class Worker:
             try:
                 if not sent:
                     self._wait_until_ready()
+                    if self._stop_wanted:
+                        return Outcome("cancelled", "stopped before it had begun", None, monotonic() - began)
                     self._send(("run", cloudpickle.dumps(job), str(trace_path)))
                     sent = True
-                    if self._stop_wanted:  # while it was starting
+                    if self._stop_wanted:  # asked for meanwhile, and forgotten by the worker when the job came
                         self._send(("stop",))
                 outcome = self._receive(on_frame, deadline)
                 return self._with_trace(outcome, interrupts > 0)
@@ -109,8 +119,13 @@ class Worker:
                 self.kill()
                 reason = f"cancelled; the running op did not end within {STOP_GRACE_S:.0f} s, so the worker was killed"
                 return Outcome("cancelled", reason, None, monotonic() - began)
+            except _NeverStarted as error:
+                return Outcome("failed", str(error), None, monotonic() - began, detail=self._log_tail())
             except (EOFError, OSError, WorkerDied) as error:
-                return Outcome("failed", self._how_it_died(error), None, monotonic() - began, detail=self._log_tail())
+                return self._died(error, monotonic() - began)
+            except BaseException:
+                self.kill()
+                raise
 
     def stop(self) -> None:
         """End the running job after the step at hand."""
@@ -119,11 +134,12 @@ class Worker:
 
     def cancel(self) -> None:
         """End the running job now; what has not started is dropped."""
+        self._stop_wanted = True
         self._steer(("cancel",))
 
     def turn(self, knobs: Knobs) -> None:
         """Use these knobs from the next step on."""
-        self._steer(("knobs", knobs))
+        self._steer(("knobs", cloudpickle.dumps(knobs)))
 
     def close(self) -> None:
         """Let the process end, and make sure that it has."""
@@ -139,6 +155,7 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once, and what user code has started in it."""
+        self._killed = True
         self._process.kill()
         self._process.wait()
         self._end_descendants()
@@ -158,10 +175,10 @@ class Worker:
 
     def _wait_until_ready(self) -> None:
         deadline = monotonic() + START_TIMEOUT_S
-        while not self._ready:
+        while not self._ready and not self._stop_wanted:
             if monotonic() > deadline:
                 self.kill()
-                raise WorkerDied(f"the worker process did not start within {START_TIMEOUT_S:.0f} s")
+                raise _NeverStarted(f"the worker process did not start within {START_TIMEOUT_S:.0f} s")
             message = self._next()
             self._ready = message is not None and message[0] == "ready"
 
@@ -222,6 +239,15 @@ class Worker:
             self._send(message)
         except OSError:
             pass
+
+    def _died(self, error: BaseException, wall_s: float) -> Outcome:
+        """The outcome of a job whose worker has died; what it left behind ends too."""
+        killed = self._killed
+        reason = self._how_it_died(error)
+        self._end_descendants()
+        if killed:
+            return Outcome("cancelled", "the worker was killed", None, wall_s)
+        return Outcome("failed", reason, None, wall_s, detail=self._log_tail())
 
     def _how_it_died(self, error: BaseException) -> str:
         try:

@@ -28,6 +28,8 @@ MODULES = {
     "overlap": "overlap",
     "prediction-cpu": "prediction_cpu",
     "loader": "loader",
+    "watching": "watching",
+    "toggle": "toggle",
 }
 
 

@@ -1,0 +1,1 @@
+"""The live panel: controls, a moving strip, and the session that runs what they ask for."""

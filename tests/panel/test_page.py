@@ -1,0 +1,100 @@
+"""What stands still: which slots a result fills, what it says, and that it stays small."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from labkit import lab
+from labkit.figures.guess import Answer, Guess
+from labkit.metrics.verdict import Verdict
+from labkit.panel.page import EMPTY, PLOTLY, SLOTS, page, runs_of, words
+from labkit.panel.state import Result
+from labkit.result import Compared, Run
+
+SMALL = {"image_size": 32, "batch_size": 4}
+
+
+@pytest.fixture(scope="module")
+def both() -> Compared:
+    return lab.compare("pipeline", a={**SMALL, "prefetch": 0}, b={**SMALL, "prefetch": 4}, device="simulated:t4", steps=60, rounds=3)
+
+
+@pytest.fixture(scope="module")
+def run(both: Compared) -> Run:
+    return both.b
+
+
+def filled(result: Result) -> dict[str, dict]:
+    return dict(page(result, runs_of(result)))
+
+
+def test_a_run_alone_fills_every_slot_but_that_of_the_guess(run: Run):
+    slots = filled(Result(run=run, b=run.shown("B")))
+    assert list(slots) == [slot for slot in SLOTS if slot != "guess"]
+
+
+def test_alone_it_is_called_this_run(run: Run):
+    assert [shown.label for shown in runs_of(Result(run=run, b=run.shown("B")))] == ["this run"]
+
+
+def test_a_and_b_stand_side_by_side_under_their_names(both: Compared):
+    result = Result(a=both.a.shown("A"), run=both.b, b=both.b.shown("B"), compared=both)
+    assert [shown.label for shown in runs_of(result)] == ["A", "B"]
+    titles = json.dumps(filled(result)["side by side"][PLOTLY]["layout"]["title"])
+    assert "simulated T4" in titles
+
+
+def test_measured_in_turns_the_sentence_comes_first(both: Compared):
+    result = Result(a=both.a.shown("A"), run=both.b, b=both.b.shown("B"), compared=both)
+    assert words(result, runs_of(result))[0] == f"{both.comparison.sentence}, in 3 rounds in turns."
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        ((True, True), "not measured in turns"),
+        ((False, False), "Both are predictions"),
+        ((True, False), "do not take their ratio"),
+    ],
+)
+def test_two_runs_that_did_not_take_turns_are_not_compared(both: Compared, measured: tuple[bool, bool], said: str):
+    a, b = (replace(each.shown(label), measured=kind) for each, label, kind in zip((both.a, both.b), "AB", measured, strict=True))
+    result = Result(a=a, run=both.b, b=b)
+    assert said in words(result, runs_of(result))[0]
+
+
+def test_the_verdict_is_that_of_what_is_shown(run: Run):
+    result = Result(run=run, b=run.shown("B"), verdict=Verdict("WEAK", ("too short",)))
+    assert "this run, WEAK: too short." in words(result, runs_of(result))
+
+
+def test_the_bottleneck_is_said_in_one_sentence(run: Run):
+    result = Result(run=run, b=run.shown("B"))
+    assert f"this run, predicted, simulated T4: {run.summary.bottleneck}" in words(result, runs_of(result))
+
+
+def test_a_guess_has_its_figure(both: Compared):
+    answer = Answer(1.4, None, None, "workers", "simulated T4", False)
+    result = Result(a=both.a.shown("A"), run=both.b, b=both.b.shown("B"), guess=Guess(1.5, "workers"), predicted=answer)
+    assert PLOTLY in filled(result)["guess"]
+
+
+def test_nothing_to_show_fills_nothing():
+    assert filled(Result()) == {}
+
+
+def test_all_figures_of_a_and_b_stay_below_half_a_megabyte(both: Compared):
+    result = Result(a=both.a.shown("A"), run=both.b, b=both.b.shown("B"), compared=both)
+    assert len(json.dumps(list(filled(result).values()))) < 500_000
+
+
+def test_an_empty_slot_shows_nothing_and_still_is_an_output():
+    assert set(EMPTY.values()) == {""}
+
+
+def test_words_are_escaped(run: Run):
+    hostile = replace(run, record=replace(run.record, notes=("<script>alert(1)</script>",)))
+    html = filled(Result(run=hostile, b=run.shown("B")))["words"]["text/html"]
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html

@@ -1,0 +1,445 @@
+"""The flow between the kernel and the page: nothing queues, nothing is lost, and whoever comes late gets everything."""
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labkit.figures.colours import LANE_COLOURS
+from labkit.panel import strip
+from labkit.panel.frame import StripFrame, StripMark
+from labkit.panel.strip import AGAIN_AFTER_S, KEPT_POINTS, UNHEARD_MOST, Flow, LiveStrip
+
+HANG_S = 30.0
+LANES = ("host", "compute")
+
+
+def frame(*times_s: float, now_s: float | None = None, **others: Any) -> StripFrame:
+    """A frame with a point at each of these times: throughput is 100 × the time, busy shares are 0.25 and 0.5."""
+    points = [(t_s, 100 * t_s, 20.0, 0.25, 0.5) for t_s in times_s]
+    now_s = times_s[-1] if now_s is None else now_s
+    slices = np.array([[0, -0.5, -0.25, 0]], np.float32)
+    asked = {
+        "lanes": LANES,
+        "rows": LANES,
+        "names": ("train",),
+        "slices": slices,
+        "label": "measured on CPU threads",
+        **others,
+    }
+    return StripFrame(
+        now_s=now_s, points=np.array(points, np.float32).reshape(-1, 3 + len(asked["lanes"])), **asked
+    )
+
+
+class Page:
+    """What a page knows after the messages that reached it; it answers only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.messages: list[tuple[dict[str, Any], list[bytes]]] = []
+        self.points = np.empty((0, 5), np.float32)
+        self.slices: np.ndarray | None = None
+        self.reaches = True
+        self.flow = Flow(self._take, lambda: self.now_s)
+
+    def _take(self, header: dict[str, Any], buffers: list[bytes]) -> None:
+        self.messages.append((json.loads(json.dumps(header, allow_nan=False)), buffers))
+        if not self.reaches:
+            return
+        points = np.frombuffer(buffers[0], "<f4").reshape(-1, 3 + len(header["lanes"]))
+        self.points = (
+            points if header["reset"] or not len(self.points) else np.concatenate([self.points, points])
+        )
+        if len(buffers) > 1:
+            self.slices = np.frombuffer(buffers[1], "<f4").reshape(-1, 4)
+
+    @property
+    def times_s(self) -> list[float]:
+        return self.points[:, 0].tolist()
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return self.messages[-1][0]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of each message's buffers."""
+        return [sum(map(len, buffers)) for _, buffers in self.messages]
+
+    def ack(self, n: int | None = None) -> None:
+        self.flow.hear({"ack": len(self.messages) if n is None else n})
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page()
+
+
+def test_the_first_frame_is_sent_at_once_and_whole(page: Page):
+    page.flow.push(
+        frame(1.0, tiles=(("throughput", "100 items/s"),), marks=(StripMark(0.5, "prefetch 0 → 4", "…"),))
+    )
+    assert page.header == {
+        "n": 1,
+        "reset": True,
+        "now_s": 1.0,
+        "lanes": ["host", "compute"],
+        "rows": ["host", "compute"],
+        "names": ["train"],
+        "marks": [{"t_s": 0.5, "words": "prefetch 0 → 4", "change": "…"}],
+        "label": "measured on CPU threads",
+        "simulated": False,
+        "tiles": [["throughput", "100 items/s"]],
+        "running": True,
+    }
+    assert page.points.tolist() == [[1.0, 100.0, 20.0, 0.25, 0.5]]
+    assert page.slices is not None
+    assert page.slices.tolist() == [[0.0, -0.5, -0.25, 0.0]]
+
+
+def test_numbers_travel_as_float32_and_never_as_json(page: Page):
+    page.flow.push(frame(1.0, 2.0))
+    assert page.sizes == [2 * 5 * 4 + 4 * 4]
+    assert "points" not in page.header
+    assert "slices" not in page.header
+
+
+def test_while_the_page_paints_frames_become_one_message(page: Page):
+    page.flow.push(frame(1.0))
+    page.flow.push(frame(2.0))
+    page.flow.push(frame(3.0, 4.0, label="measured on CPU threads", running=False))
+    assert len(page.messages) == 1
+    page.ack()
+    assert len(page.messages) == 2
+    assert (page.header["n"], page.header["reset"], page.header["now_s"], page.header["running"]) == (
+        2,
+        False,
+        4.0,
+        False,
+    )
+    assert page.times_s == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_an_acknowledgement_with_nothing_new_sends_nothing(page: Page):
+    page.flow.push(frame(1.0))
+    page.ack()
+    page.ack()
+    assert len(page.messages) == 1
+
+
+def test_an_acknowledgement_of_an_older_message_does_not_count_for_the_newest(page: Page):
+    page.flow.push(frame(1.0))
+    page.now_s = 1.0
+    page.flow.push(frame(2.0))
+    assert len(page.messages) == 2
+    page.ack(1)
+    page.flow.push(frame(3.0))
+    assert len(page.messages) == 2
+    page.ack(2)
+    assert page.times_s == [1.0, 2.0, 3.0]
+    page.ack(3)
+    page.ack(1)
+    page.flow.push(frame(4.0))
+    assert page.times_s == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_silent_page_gets_a_message_a_second_and_after_thirty_none(page: Page):
+    sent_at_s = []
+    for number in range(1000):
+        page.now_s = number / 10
+        before = len(page.messages)
+        page.flow.push(frame(page.now_s))
+        sent_at_s += [page.now_s] * (len(page.messages) - before)
+    assert sent_at_s == [float(second) for second in range(UNHEARD_MOST)]
+
+
+def test_only_an_awaited_message_carries_slices(page: Page):
+    many = np.zeros((50_000, 4), np.float32)
+    for number in range(400):
+        page.now_s = number / 10
+        page.flow.push(frame(page.now_s, slices=many))
+    point = 5 * 4
+    assert page.sizes == [point + many.nbytes] + [10 * point] * (UNHEARD_MOST - 1)
+    page.ack()
+    assert page.sizes[-1] == (400 - 1 - 10 * (UNHEARD_MOST - 1)) * point + many.nbytes
+
+
+def test_the_last_slices_follow_an_acknowledgement_though_no_frame_comes_any_more(page: Page):
+    page.flow.push(frame(1.0))
+    page.now_s = AGAIN_AFTER_S
+    last = np.array([[1, -0.75, 0, 0]], np.float32)
+    page.flow.push(frame(2.0, slices=last, running=False))
+    assert len(page.messages) == 2
+    page.ack()
+    assert page.slices is not None
+    assert page.slices.tolist() == last.tolist()
+    page.ack()
+    assert len(page.messages) == 3
+
+
+def test_an_acknowledgement_wakes_a_page_that_was_hidden(page: Page):
+    for number in range(500):
+        page.now_s = number / 10
+        page.flow.push(frame(page.now_s))
+    assert len(page.messages) == UNHEARD_MOST
+    page.ack()
+    assert page.times_s == pytest.approx([number / 10 for number in range(500)])
+    assert page.header["n"] == UNHEARD_MOST + 1
+
+
+def test_hello_is_answered_with_everything_at_once(page: Page):
+    page.reaches = False
+    page.flow.push(frame(1.0))
+    page.flow.push(frame(2.0))
+    page.reaches = True
+    page.flow.hear({"hello": True})
+    assert page.header["reset"]
+    assert page.times_s == [1.0, 2.0]
+    assert page.slices is not None
+    page.flow.push(frame(3.0))
+    assert len(page.messages) == 2  # the snapshot has not been painted yet
+    page.ack()
+    assert page.times_s == [1.0, 2.0, 3.0]
+    assert not page.header["reset"]
+
+
+def test_hello_before_the_first_frame_is_answered_with_an_empty_strip(page: Page):
+    page.flow.hear({"hello": True})
+    assert (page.header["reset"], page.header["label"], page.header["running"], page.sizes) == (
+        True,
+        "",
+        False,
+        [0],
+    )
+
+
+def test_a_page_that_was_away_longer_than_the_memory_gets_everything_anew(page: Page):
+    page.flow.push(frame(0.0))
+    for number in range(1, KEPT_POINTS + 2):
+        page.flow.push(frame(number / 100))
+    page.ack()
+    assert page.header["reset"]
+    assert page.times_s == pytest.approx([number / 100 for number in range(2, KEPT_POINTS + 2)])
+
+
+def test_two_minutes_are_kept(page: Page):
+    for second in range(200):
+        page.flow.push(frame(float(second), marks=(StripMark(10.0, "old"), StripMark(90.0, "new"))))
+    page.flow.hear({"hello": True})
+    assert page.times_s == [float(second) for second in range(79, 200)]
+    assert [mark["words"] for mark in page.header["marks"]] == ["new"]
+
+
+def test_lanes_that_come_are_unknown_before_and_lanes_that_stay_are_kept(page: Page):
+    page.flow.push(frame(1.0))
+    page.flow.push(
+        replace(frame(2.0), lanes=("d2h", "host"), points=np.array([[2, 200, 20, 0.1, 0.3]], np.float32))
+    )
+    page.flow.hear({"hello": True})
+    assert page.header["lanes"] == ["d2h", "host"]
+    nan = float("nan")
+    np.testing.assert_array_equal(
+        page.points, np.array([[1, 100, 20, nan, 0.25], [2, 200, 20, 0.1, 0.3]], np.float32)
+    )
+
+
+@pytest.mark.parametrize(
+    "other", [{"label": "simulated H200: a prediction", "simulated": True}, {"label": "measured on GPU"}]
+)
+def test_another_device_begins_a_new_history(page: Page, other: dict[str, Any]):
+    page.flow.push(frame(1.0))
+    page.ack()
+    page.flow.push(frame(2.0, **other))
+    assert page.header["reset"]
+    assert page.times_s == [2.0]
+
+
+def test_time_that_goes_back_begins_a_new_history(page: Page):
+    page.flow.push(frame(50.0))
+    page.ack()
+    page.flow.push(frame(3.0))
+    assert page.header["reset"]
+    assert page.times_s == [3.0]
+
+
+def test_a_simulation_is_never_sent_without_the_word(page: Page):
+    page.flow.push(frame(1.0, label="simulated H200", simulated=True))
+    assert page.header["label"] == "simulated H200: a prediction"
+
+
+def test_clear_forgets_here_and_in_the_page(page: Page):
+    page.flow.push(frame(1.0))
+    page.flow.clear()
+    assert len(page.messages) == 1
+    page.ack()
+    assert page.header["reset"]
+    assert (page.times_s, page.header["label"], page.header["tiles"]) == ([], "", [])
+    page.flow.hear({"hello": True})
+    assert page.times_s == []
+
+
+@pytest.mark.parametrize(
+    "content", [None, "ack", {}, {"ack": "1"}, {"ack": None}, {"ack": -5}, {"hello": False}, {"ack": 1.0}]
+)
+def test_what_is_no_answer_is_none(page: Page, content: object):
+    page.flow.push(frame(1.0))
+    page.flow.push(frame(2.0))
+    page.flow.hear(content)
+    assert len(page.messages) == 1
+
+
+def test_an_acknowledgement_of_what_was_never_sent_counts_for_what_was(page: Page):
+    page.flow.push(frame(1.0))
+    page.ack(1_000_000)
+    page.flow.push(frame(2.0))
+    page.flow.push(frame(3.0))
+    assert len(page.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"lanes": ("host",)}, r"points of a strip frame are of shape \(1, 5\); allowed: \(any number, 4\)"),
+        (
+            {"slices": np.zeros((1, 3))},
+            r"slices of a strip frame are of shape \(1, 3\); allowed: \(any number, 4\)",
+        ),
+        ({"points": np.zeros(5)}, r"points of a strip frame are of shape \(5,\); allowed: \(any number, 5\)"),
+    ],
+)
+def test_a_frame_of_a_wrong_shape_is_refused(page: Page, wrong: dict[str, Any], words: str):
+    with pytest.raises(ValueError, match=words):
+        page.flow.push(replace(frame(1.0), **wrong))
+    assert page.messages == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["push", "push", "push", "ack", "late ack", "second", "hello", "lost"]), max_size=120
+    )
+)
+def test_however_a_page_behaves_it_ends_with_every_point_in_order(deeds: list[str]):
+    page, pushed, last_ack = Page(), 0, 0
+    for deed in deeds:
+        if deed == "push":
+            pushed += 1
+            page.flow.push(frame(pushed / 8))
+        elif deed == "ack":
+            last_ack = len(page.messages)
+            page.ack(last_ack)
+        elif deed == "late ack":
+            page.ack(last_ack)
+        elif deed == "second":
+            page.now_s += AGAIN_AFTER_S
+        else:
+            page.reaches = deed == "hello"
+            if page.reaches:
+                page.flow.hear({"hello": True})
+    page.reaches = True
+    page.flow.hear({"hello": True})
+    page.ack()
+    assert page.times_s == [number / 8 for number in range(1, pushed + 1)]
+    assert [header["n"] for header, _ in page.messages] == list(range(1, len(page.messages) + 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["push", "push", "ack", "late ack", "second"]), max_size=120))
+def test_a_page_that_hears_all_needs_no_second_snapshot(deeds: list[str]):
+    page, pushed, last_ack = Page(), 0, 0
+    for deed in deeds:
+        if deed == "push":
+            pushed += 1
+            page.flow.push(frame(pushed / 8))
+        elif deed == "second":
+            page.now_s += AGAIN_AFTER_S
+        else:
+            last_ack = len(page.messages) if deed == "ack" else last_ack
+            page.ack(last_ack)
+    page.ack()
+    assert page.times_s == [number / 8 for number in range(1, pushed + 1)]
+    assert (
+        [header["reset"] for header, _ in page.messages] == [True] + [False] * (len(page.messages) - 1)
+        if pushed
+        else [True]
+    )
+
+
+def test_frames_from_one_thread_and_answers_from_another_lose_nothing(page: Page):
+    done = threading.Event()
+
+    def answer() -> None:
+        while not done.is_set():
+            page.ack()
+
+    answering = threading.Thread(target=answer, daemon=True)
+    answering.start()
+    for number in range(1, 1001):
+        page.flow.push(frame(number / 16))
+    done.set()
+    answering.join(HANG_S)
+    assert not answering.is_alive()
+    page.ack()
+    assert page.times_s == [number / 16 for number in range(1, 1001)]
+    assert [header["n"] for header, _ in page.messages] == list(range(1, len(page.messages) + 1))
+
+
+def test_a_message_waits_for_the_one_before_to_be_sent():
+    sent, begun, go_on = [], threading.Event(), threading.Event()
+
+    def send(header: dict[str, Any], _buffers: list[bytes]) -> None:
+        if header["n"] == 1:
+            begun.set()
+            go_on.wait(HANG_S)
+        sent.append(header["n"])
+
+    flow = Flow(send)
+    pushing = threading.Thread(target=lambda: flow.push(frame(1.0)), daemon=True)
+    pushing.start()
+    assert begun.wait(HANG_S)
+    asking = threading.Thread(target=lambda: flow.hear({"hello": True}), daemon=True)
+    asking.start()
+    asking.join(0.1)  # time enough to overtake, if it could
+    go_on.set()
+    for thread in (pushing, asking):
+        thread.join(HANG_S)
+    assert sent == [1, 2]
+
+
+def test_the_widget_sends_frames_and_hears_the_page(monkeypatch: pytest.MonkeyPatch):
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(LiveStrip, "send", lambda _, content, buffers=None: sent.append(content))
+    widget = LiveStrip()
+    widget.push(frame(1.0))
+    widget.push(frame(2.0))
+    assert [header["n"] for header in sent] == [1]
+    widget._handle_custom_msg({"ack": 1}, [])
+    assert [header["n"] for header in sent] == [1, 2]
+    widget._handle_custom_msg({"hello": True}, [])
+    assert [header["reset"] for header in sent] == [True, False, True]
+    widget.clear()
+    widget._handle_custom_msg({"ack": 3}, [])
+    assert sent[-1]["label"] == ""
+    widget.close()
+    widget.push(frame(3.0))
+
+
+def test_the_strip_has_the_colours_of_the_figures():
+    widget = LiveStrip()
+    assert widget.get_state("colours") == {"colours": LANE_COLOURS}
+    widget.close()
+
+
+def test_the_script_is_small_and_says_nothing_to_the_console():
+    folder = Path(strip.__file__).parent
+    script = (folder / "strip.js").read_text(encoding="utf-8")
+    assert (folder / "strip.js").stat().st_size < 20_000
+    assert "console." not in script
+    assert "window." not in script
