@@ -1,7 +1,7 @@
 # Each target does all of its own set-up: the virtual environment, the pinned dependencies, the package.
 #
 #   make demo        the main job: measure, predict, notebook, report
-#   make test        the tests (what CI calls); TESTS=tests/knobs runs some
+#   make test        the tests (what CI calls); TESTS=tests/knobs runs some; those in a browser need Chromium
 #   make bench       the benchmarks; ONLY=loader runs one
 #   make lab         JupyterLab at notebooks/00_start_here.ipynb; ARGS=--no-browser passes flags on
 #
@@ -13,6 +13,7 @@ TESTS  ?= tests
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
+SECOND := tests/browser/ipykernel6.txt
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: demo test bench lab clean
@@ -31,13 +32,14 @@ bench: $(READY)
 lab: $(READY)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_start_here.ipynb $(ARGS)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(SECOND)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labkit needs Python 3.11 or later; '$(PYTHON)' is older: make PYTHON=python3.12 …"; exit 1; }
 	@echo "installing into $(VENV) (once; some minutes) …"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX) --no-deps) torch
 	$(PIP) --constraint constraints.txt --config-settings editable_mode=compat --editable '.[test]'
+	$(PIP) --upgrade --no-deps --target $(VENV)/ipykernel6 --requirement $(SECOND)
 	@touch $(READY)
 
 clean:
