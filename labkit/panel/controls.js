@@ -186,7 +186,7 @@ function machine(page) {
     const send = (value) => sender.soon(figure, { do: "machine", figure: figure.name, value: value * figure.scale });
     return [figure, row(figure, figure.label, id(figure.name), send)];
   });
-  const node = details("Simulated machine", spec.help.machine, field("typical links", link),
+  const node = details("Simulated machine", spec.help.machine, h("div", { class: "lk-choosers" }, field("typical links", link)),
     h("div", { class: "lk-rows" }, ...rows.map(([, { node }]) => node)));
   node.open = true;
   const values = (now) => {

@@ -164,7 +164,7 @@ class View {
     const event = [this.device, this.state, this.changeName, this.change].map((part) => part.textContent).join(", ");
     const wait = this.spokenAt + SPOKEN_MS - now;
     if (event === this.event) return;
-    if (wait > 0) return this.wakeIn(wait);
+    if (wait > 0) return;
     [this.event, this.spokenAt] = [event, now];
     say(this.aloud, [event, ...tiles.map((words) => words.join(" "))].join("; "));
   }
@@ -256,7 +256,7 @@ class View {
       const wide = () => this.pen.measureText(shown + tail).width + 8;
       while (wide() > this.wide && shown.length > 8) shown = `${shown.slice(0, -2)}…`;
       const start = Math.max(0, at - wide()), end = start + wide();
-      const row = rows.findIndex((taken) => taken.every((other) => true));
+      const row = rows.findIndex((taken) => taken.every((other) => end <= other.start || start >= other.end));
       if (row < 0) continue;
       rows[row].push({ words: shown + tail, start, end, y: row * ROW, newest });
       return row * ROW;
