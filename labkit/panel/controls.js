@@ -2,6 +2,7 @@
 // {do, seq, …}. A part is {node, <trait>(value)}: what it looks like, and how it takes each trait that it shows.
 
 const RATE_MS = 50; // a slider sends at most 20 commands a second
+const PATIENCE_MS = 1000; // a command that nobody has heard for so long and longer waits for a cell to end
 const TRAITS = ["values", "status", "monitor", "alerts", "guess"];
 const PARTS = [header, choosers, buttons, messages, sideA, knobs, machine, predict, stored, copyAs, monitor];
 
@@ -17,11 +18,21 @@ function render({ model, el }) {
     const spec = model.get("spec");
     parts = PARTS.map((part) => part({ spec, sender, id: (name) => `${uid}-${name}` }));
     root.setAttribute("aria-label", `controls of ${spec.experiment}`);
-    root.replaceChildren(...parts.map((part) => part.node));
+    root.replaceChildren(busy, ...parts.map((part) => part.node));
     parts.push({ status: ({ phase }) => (root.dataset.phase = phase) });
     TRAITS.forEach(show);
   };
-  const ignored = (message) => message.ignored === sender.held && ((sender.held = 0), show("values"));
+  const ignored = (message) => {
+    sender.ignored = Math.max(sender.ignored, message.ignored ?? 0);
+    if (message.ignored === sender.held) ((sender.held = 0), show("values"));
+  };
+  const busy = h("p", { class: "lk-busy", role: "status", hidden: true }, "The kernel is busy: what you asked for waits until its cell has ended.");
+  let late = false;
+  const patience = setInterval(() => {
+    const unheard = Math.max(model.get("values").seq, sender.ignored) < sender.seq;
+    busy.hidden = !(unheard && late);
+    late = unheard;
+  }, PATIENCE_MS);
 
   const listeners = [["change:spec", build], ["change:values", heard], ["msg:custom", ignored],
     ...TRAITS.slice(1).map((trait) => [`change:${trait}`, () => show(trait)])];
@@ -33,6 +44,7 @@ function render({ model, el }) {
   el.append(root);
   return () => {
     sender.flush();
+    clearInterval(patience);
     listeners.forEach(([event, act]) => model.off(event, act));
   };
 }
@@ -48,6 +60,7 @@ class Sender {
     this.model = model;
     this.seq = 0;
     this.held = 0; // older values than those that have heard of this command do not overwrite what the user has set
+    this.ignored = 0; // the last one that Python could not read
     this.sentAt = -Infinity;
   }
 

@@ -80,7 +80,8 @@ def words(result: Result, runs: Sequence[Shown]) -> list[str]:
 def _words_bundle(result: Result, runs: Sequence[Shown]) -> Bundle:
     table = Table(side_by_side_table(runs))
     lines = words(result, runs)
-    html = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    first, *others = (escape(line) for line in lines)
+    html = f'<p style="margin: 0 0 8px"><b>{first}</b><br>{"<br>".join(others)}</p>'
     return {"text/html": html + table._repr_html_(), "text/plain": "\n".join([*lines, "", repr(table)])}
 
 

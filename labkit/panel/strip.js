@@ -164,7 +164,7 @@ class View {
     const event = [this.device, this.state, this.changeName, this.change].map((part) => part.textContent).join(", ");
     const wait = this.spokenAt + SPOKEN_MS - now;
     if (event === this.event) return;
-    if (wait > 0) return;
+    if (wait > 0) return this.wakeIn(wait);
     [this.event, this.spokenAt] = [event, now];
     say(this.aloud, [event, ...tiles.map((words) => words.join(" "))].join("; "));
   }

@@ -108,6 +108,16 @@ def test_buttons_send_what_they_may_and_nothing_else(page: Any):
     assert sent(page) == [{"do": "run"}, {"do": "reset"}]
 
 
+def test_while_nobody_hears_what_was_asked_for_the_panel_says_so(page: Any):
+    show(page, traits("idle"))
+    busy = page.get_by_text("The kernel is busy")
+    assert not busy.is_visible()
+    page.locator("[data-do=run]").click()
+    busy.wait_for(state="visible")
+    put(page, "values", {**VALUES, "seq": 1})
+    busy.wait_for(state="hidden")
+
+
 def test_run_keeps_the_keyboard_when_it_may_not_be_pressed_again(page: Any):
     show(page, traits("idle"))
     run = page.get_by_role("button", name="Run", exact=True)
