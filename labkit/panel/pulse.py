@@ -19,6 +19,7 @@ from labkit.panel.segments import Segments
 from labkit.schedule import Status
 from labkit.trace import KIND_OP
 from labkit.trace.mirror import Part
+from labkit.trace.trace import HOST
 from labkit.units import NS_PER_MS, NS_PER_S, format_percent, format_time
 
 WINDOW_NS = NS_PER_S
@@ -68,7 +69,7 @@ class Pulse:
             self._take_row(row)
         for mark in part.marks:
             self.segments.toggle(mark, in_flight)
-        self._widths = _widths(part)
+        self._widths = _widths(part) or self._widths  # a device that has closed has no units: the picture stays
         while self._coming and self._coming[0][0] <= part.now_ns:  # a simulated device knows its ends beforehand
             _, _, ran, done = heappop(self._coming)
             self._slices.setdefault(ran.lane, deque(maxlen=SLICES_KEPT)).append(ran)
@@ -191,12 +192,12 @@ class Pulse:
 
 
 def _widths(part: Part) -> dict[str, int]:
-    """Units of each lane that are there now."""
+    """Units of each lane that are there now; none where the program is the only one left."""
     widths: dict[str, int] = {}
     for span in part.units:
         if span.close_ns >= part.now_ns:
             widths[span.lane] = max(widths.get(span.lane, 0), span.unit + 1)
-    return widths
+    return widths if widths.keys() - {HOST} else {}
 
 
 def _tiles(rate: float | None, interval_ns: float | None, busy: dict[str, float | None]) -> tuple[tuple[str, str], ...]:

@@ -7,12 +7,12 @@ const SILENT_MS = 3000; // of a run that is no longer called running
 const CALM_MS = 500; // between changes of the big numbers; of all, where people want less motion
 const SPOKEN_MS = 2000; // between announcements
 const LEFT = 70, RIGHT = 52, ROW = 13; // gutters, height of a row of words
-const FRAME = `<div class="top"><div class="tiles"></div><dl class="change"><dt></dt><dd></dd></dl>
+const FRAME = `<div class="top"><div class="tiles"></div><div class="tile change"><div></div><b></b></div>
     <div class="state"><div class="device"></div><span></span></div></div>
   <canvas role="img" aria-label="throughput, step interval, busy share of each lane, and the last second of each unit"></canvas>
   <div class="unseen" aria-live="polite" aria-atomic="true"></div>`;
-const TILE = "<dl><dt></dt><dd></dd></dl>";
-const NOTHING = { n: 0, now_s: 0, lanes: [], rows: [], names: [], marks: [], label: "", tiles: [], running: false };
+const TILE = '<div class="tile"><div></div><b></b></div>';
+const NOTHING = { n: 0, now_s: 0, lanes: [], rows: [], names: [], marks: [], label: "", tiles: [] };
 
 /** What the page knows: one for each model, however many views show it. */
 class History {
@@ -69,9 +69,9 @@ class View {
     this.root = el.appendChild(document.createElement("div"));
     this.root.className = "labkit-strip";
     this.root.innerHTML = FRAME;
-    const parts = [".tiles", ".change dt", ".change dd", ".device", ".state span", "canvas", ".unseen"];
     [this.tiles, this.changeName, this.change, this.device, this.state, this.canvas, this.aloud] =
-      parts.map((part) => this.root.querySelector(part));
+      [".tiles", ".change div", ".change b", ".device", ".state span", "canvas", ".unseen"]
+        .map((part) => this.root.querySelector(part));
     this.pen = this.canvas.getContext("2d");
     this.follow();
     history.views.add(this);
@@ -109,7 +109,7 @@ class View {
   paint() {
     this.frame = undefined;
     const { head, points } = this.history, { clientWidth: width, clientHeight: height } = this.canvas;
-    if (!width || !height) return; // not seen, so not painted
+    if (!width || !height) return this.wakeIn(CALM_MS); // not seen, so not painted
     this.paintedAt = performance.now();
     this.write(head);
     this.readColours();
@@ -235,7 +235,7 @@ class View {
 
   /** A line at each toggle, with words that never overlap. The newest is placed first, and stands out. */
   drawMarks({ marks, now_s }, { rate, lanes, units }) {
-    const rows = Array.from({ length: Math.floor(rate.top / ROW) }, () => []);
+    const rows = [[], [], []];
     for (const mark of marks.filter(({ t_s }) => t_s >= now_s - WINDOW_S && t_s <= now_s).reverse()) {
       const newest = mark === marks.at(-1), at = this.x(mark.t_s), wide = newest ? 1.5 : 1;
       const from = this.place(mark, at, rows, newest) ?? rate.top, colour = newest ? this.ink : this.muted;
@@ -248,7 +248,7 @@ class View {
     }
   }
 
-  /** Words go left of their line, in the first row with room; without the change, or nowhere, if there is none. Their height. */
+  /** Words go left of their line, in the first row with room; if there is none without the change, or nowhere. Returns their y. */
   place({ words, change }, at, rows, newest) {
     this.font(newest);
     for (const tail of change ? [`   ${change}`, ""] : [""]) {
@@ -352,9 +352,9 @@ function groups(rows, top, room) {
   const part = room / made.reduce((sum, { count }) => sum + Math.cbrt(count), 0);
   let y = top;
   return made.map((group) => {
-    const of = { ...group, y, high: part / Math.cbrt(group.count) };
-    y += part * Math.cbrt(group.count);
-    return of;
+    const high = part * Math.cbrt(group.count);
+    y += high;
+    return { ...group, y: y - high, high: high / group.count };
   });
 }
 

@@ -46,7 +46,7 @@ class LiveStrip(anywidget.AnyWidget):
     colours = traitlets.Dict(default_value=dict(LANE_COLOURS)).tag(sync=True)
 
     def __init__(self) -> None:
-        super().__init__(layout=Layout(flex="1 1 560px", width="auto", min_width="min(100%, 420px)"))
+        super().__init__(layout=Layout(flex="1 1 440px", width="auto", min_width="min(100%, 420px)"))
         self._flow = Flow(self.send)
         self.on_msg(self._received)
 

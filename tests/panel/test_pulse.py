@@ -116,3 +116,16 @@ def test_a_second_of_a_hundred_thousand_ops_stays_small():
     assert len(frame.slices) == 4096
     assert frame.points[0][1] == pytest.approx(100_000, rel=0.01)
     assert frame.points[0][3] == pytest.approx(0.5, rel=0.01)
+
+
+def test_when_the_device_has_closed_the_picture_stays():
+    run = VirtualRun(step_ms=20, busy_ms=15, steps=100)
+    parts = list(run.parts())
+    pulse = Pulse(0.0, 0)
+    for part in parts:
+        pulse.take(part, 3)
+    closed = (UnitSpan("host", 0, 0, parts[-1].now_ns + 1_000_000), UnitSpan("compute", 0, 0, parts[-1].now_ns))
+    pulse.take(Part(parts[-1].now_ns + 1_000_000, [], [], closed, {}), 3)
+    frame = pulse.frame(parts[-1].now_ns + 1_000_000, parts[-1].now_ns, "", False)
+    assert frame.rows == ("compute",)
+    assert dict(frame.tiles)["busiest lane"] == "compute 75 %"
