@@ -195,15 +195,3 @@ def test_what_cannot_be_copied_to_another_process_is_refused_at_once():
     model.lock = threading.Lock()
     with pytest.raises(ExperimentError, match="model, loss and optimizer cannot be copied to the worker process: TypeError"):
         mine(model=model)
-
-
-def test_knobs_that_pipeline_has_too_are_declared_alike():
-    """One meaning everywhere: default, range and liveness agree. The help may name images where this one says items."""
-    pipeline = experiment("pipeline").knobs
-    shared = [name for name in UserKnobs.model_fields if name in pipeline.model_fields]
-    assert {"prefetch", "workers", "batch_size", "pinned", "non_blocking", "copy_stream", "loader", "seed"} <= set(shared)
-    for name in shared:
-        assert UserKnobs.allowed(name) == pipeline.allowed(name), name
-        assert UserKnobs.is_live(name) == pipeline.is_live(name), name
-        assert UserKnobs.model_fields[name].default == pipeline.model_fields[name].default, name
-        assert UserKnobs.inert_reason(name, "cpu") == pipeline.inert_reason(name, "cpu"), name
