@@ -4,6 +4,7 @@ Two runs one after the other compare the machine's moods; rounds in turns compar
 a round share cancels in that round's ratio.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -73,8 +74,7 @@ class Side:
             for summary, trace in zip(self.rounds, self.traces, strict=True)
         ]
         worst = min((verdict.grade for verdict in rounds), key=WORST_FIRST.index)
-        against = dict.fromkeys(reason for verdict in rounds for reason in verdict.reasons)
-        return Verdict(worst, (*against, f"{len(rounds)} rounds in turns with the other side, percentiles over all of them"))
+        return Verdict(worst, (*_of_rounds(rounds), f"{len(rounds)} rounds in turns with the other side, percentiles over all of them"))
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,16 @@ def compare_sides(a: Side, b: Side) -> Comparison:
     if failed is None and len(pairs) < MIN_ROUNDS:
         words += f" (WEAK: {len(pairs)} rounds only)"
     return Comparison(ratios, words, len(pairs))
+
+
+def _of_rounds(verdicts: Sequence[Verdict]) -> list[str]:
+    """What speaks against the rounds, each kind of reason once: with the numbers of the first round that has it, and in how many it holds."""
+    kinds: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for reason in verdict.reasons:
+            kinds.setdefault(re.sub(r"[\d.,]+", "#", reason), []).append(reason)
+    rounds = len(verdicts)
+    return [same[0] if len(set(same)) == 1 else f"{same[0]}; such in {len(same)} of {rounds} rounds" for same in kinds.values()]
 
 
 def _throughput(summary: Summary) -> Metric:

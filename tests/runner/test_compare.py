@@ -94,3 +94,13 @@ def test_the_verdict_of_a_side_is_that_of_its_worst_round() -> None:
     verdict = Side("A", measured, outcomes).record("id", datetime.now(UTC), ()).verdict
     assert verdict.grade == "WEAK"
     assert "only 5 completions counted" in verdict.reasons[0]
+
+
+def test_what_speaks_against_several_rounds_is_said_once() -> None:
+    job = replace(nap_job(steps=30), device="cpu")
+    outcomes = tuple(execute(nap_job(steps=steps), Naps()) for steps in (5, 7, 9))
+    outcomes = tuple(replace(out, trace=replace(out.trace, meta={**out.trace.meta, "measured": True})) for out in outcomes)
+    reasons = Side("A", job, outcomes).record("id", datetime.now(UTC), ()).verdict.reasons
+    assert [reason for reason in reasons if "completions" in reason] == [
+        "only 5 completions counted; 20 are wanted; such in 3 of 3 rounds"
+    ]
