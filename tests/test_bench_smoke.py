@@ -10,6 +10,7 @@ from labkit.metrics.replay import compile_replay, replay
 from tests.bench.__main__ import MODULES, main
 from tests.bench.contender import Contender
 from tests.bench.light import LightKnobs, light_run
+from tests.bench.live_panel import Message, Paint, Seen
 from tests.bench.measure import BenchError, Line, append_line, in_turns, median_interval, ratio_of
 from tests.bench.replay import differences, simulated_differences
 from tests.bench.schedules import (
@@ -24,6 +25,7 @@ from tests.bench.schedules import (
     written_down,
 )
 from tests.bench.startup import heavy_modules
+from tests.bench.toggle import Delay, age_ms, delays, echoes_ms, unpainted
 
 LINE = Line("overlap", 700.0, 350.0, "images/s", 2.0, 1.9, 2.1, 1.01, 5, True, "at least 1.5", {"busiest": ["compute"]})
 
@@ -125,3 +127,37 @@ def test_each_benchmark_names_itself():
     from importlib import import_module
 
     assert {import_module(f"tests.bench.{module}").NAME: module for module in MODULES.values()} == MODULES
+
+
+def seen_of_a_toggle(*, marks: bool = True) -> Seen:
+    """Ten frames, 100 ms apart and painted 20 ms after their time; the fourth is the first that shows a mark, of 0.35 s."""
+    times_s = [0.1 * number for number in range(1, 11)]
+    paints = tuple(Paint(5_000 + 1_000 * now_s + 20, now_s) for now_s in times_s)
+    frames = tuple(
+        Message(5_000 + 1_000 * now_s + 15, "strip", 0, number, now_s, 0.35 if marks and number >= 4 else None)
+        for number, now_s in enumerate(times_s, start=1)
+    )
+    return Seen(paints, frames)
+
+
+def test_a_change_is_painted_when_a_step_that_it_changed_can_be_among_the_points():
+    """Clicked at 0.34 s, marked at 0.35 s, painted at 0.42 s; steps of the new knobs have come through at 0.43 s, painted at 0.52 s."""
+    (delay,) = delays(seen_of_a_toggle(), [5_340.0], lead_s=0.08)
+    assert delay == Delay(pytest.approx(80), pytest.approx(180))
+    assert delays(seen_of_a_toggle(), [5_340.0], lead_s=0.04)[0].change_ms == pytest.approx(80)
+
+
+def test_a_toggle_that_is_never_painted_is_no_result():
+    with pytest.raises(BenchError, match=r"never showed the toggle at 5\.3 s"):
+        delays(seen_of_a_toggle(marks=False), [5_340.0], lead_s=0.08)
+
+
+def test_the_echo_of_a_command_is_the_first_update_of_values_that_has_heard_of_it():
+    told = [(0, "command", 7), (5, "update of values", 6), (9, "update of values", 8), (10, "command", 9), (30, "update of values", 9)]
+    assert echoes_ms([Message(at_ms, kind, 0, number) for at_ms, kind, number in told]) == [9, 20]
+
+
+def test_what_a_page_saw_gives_updates_a_second_age_and_what_waits():
+    seen = seen_of_a_toggle()
+    assert (seen.updates_per_s, age_ms(seen)) == (pytest.approx(10), pytest.approx(5_020))
+    assert unpainted(seen) == 0 and unpainted(Seen(seen.paints[:-2], seen.messages)) == 2

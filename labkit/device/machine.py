@@ -7,6 +7,7 @@ One YAML file a machine, under `machines/` or in the user's configuration folder
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,6 +108,12 @@ def load_machine(name: str) -> Machine:
         if name == "this":
             raise MachineError(f"this machine has not been calibrated ({path} is missing): run `labkit calibrate`")
         raise MachineError(f"there is no machine '{name}'; there are: {', '.join(machine_names())}")
+    return _read_once(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read_once(path: Path, written_ns: int) -> Machine:
+    """The machine of a file as it was written then: reading one costs milliseconds, and labels are asked for often."""
     return read_machine(path)
 
 

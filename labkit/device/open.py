@@ -17,6 +17,7 @@ from labkit.device.simulated import SimulatedDevice
 from labkit.errors import MachineError, NoSuchDevice
 from labkit.trace import Recorder
 
+CPU_LABEL = "CPU threads"
 _DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/nvhost-ctrl", "/dev/nvgpu")
 
 
@@ -84,12 +85,20 @@ def open_device(name: str, opening: Opening | None = None) -> Device:
     return SimulatedDevice(load_machine(detail), widths=widths, measured=opening.measured, recorder=recorder)
 
 
+def device_label(name: str) -> str:
+    """What people call a device of this name: `CPU threads`, `GPU 0`, `simulated H200`. Raises MachineError."""
+    kind, _, detail = name.partition(":")
+    if kind == "simulated":
+        return f"simulated {load_machine(detail).label}"
+    return CPU_LABEL if kind == "cpu" else f"GPU {detail or 0}"
+
+
 def available_devices() -> list[Choice]:
     """Every device that may be named here, with the reason where one is not available."""
     count, reason = cuda_count()
-    gpus = [Choice(f"cuda:{index}", f"GPU {index}", True) for index in range(count)]
+    gpus = [Choice(f"cuda:{index}", device_label(f"cuda:{index}"), True) for index in range(count)]
     simulated = [_simulated(name) for name in machine_names()]
-    return [*gpus, *([] if gpus else [Choice("cuda", "GPU", False, reason)]), Choice("cpu", "CPU threads", True), *simulated]
+    return [*gpus, *([] if gpus else [Choice("cuda", "GPU", False, reason)]), Choice("cpu", CPU_LABEL, True), *simulated]
 
 
 @cache
@@ -110,7 +119,7 @@ def cuda_count() -> tuple[int, str]:
 
 def _simulated(machine: str) -> Choice:
     try:
-        return Choice(f"simulated:{machine}", f"simulated {load_machine(machine).label}", True)
+        return Choice(f"simulated:{machine}", device_label(f"simulated:{machine}"), True)
     except MachineError as error:
         return Choice(f"simulated:{machine}", f"simulated {machine}", False, str(error))
 

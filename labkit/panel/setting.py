@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from labkit import lab
-from labkit.device import available_devices, resolve_device
+from labkit.device import device_label, resolve_device
 from labkit.device.machine import Machine, load_machine
 from labkit.errors import ExperimentError
 from labkit.experiments import Experiment
@@ -47,12 +47,10 @@ class Setting:
         """What knobs act on: "cpu" or "cuda", also of a simulated machine."""
         return self.machine.kind if self.machine is not None else self.device.partition(":")[0]
 
-    @property
+    @cached_property
     def label(self) -> str:
-        """`CPU threads`, `GPU 0`, `simulated H200`."""
-        if self.machine is not None:
-            return f"simulated {self.machine.label}"
-        return next((choice.label for choice in available_devices() if choice.name == self.device), self.device)
+        """`CPU threads`, `GPU 0`, `simulated H200`. Asked for with every frame, so it is made once."""
+        return f"simulated {self.machine.label}" if self.machine is not None else device_label(self.device)
 
     @property
     def honest_label(self) -> str:

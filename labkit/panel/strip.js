@@ -1,9 +1,9 @@
-// The live strip: what moves while an experiment runs. Python (strip.py) says what is new; this draws it and answers {ack: n}: the next
-// message may come. From top to bottom: big numbers, toggles, throughput, step interval, busy lanes, the last second of each unit.
+// The live strip: strip.py says what is new, this draws it and answers {ack: n} once a second (an answer costs more than a picture).
 
 const WINDOW_S = 30, KEPT_S = 120, KEPT_POINTS = 1200;
 const GAP_S = 1.5; // points further apart are not joined
 const SILENT_MS = 3000; // of a run that is no longer called running
+const ACK_MS = 1000;
 const CALM_MS = 500; // between changes of the big numbers; of all, where people want less motion
 const SPOKEN_MS = 2000; // between announcements
 const LEFT = 70, RIGHT = 52, ROW = 13; // gutters, height of a row of words
@@ -20,14 +20,16 @@ class History {
   head = NOTHING;
   points = []; // {t, rate, step, busy: {lane: share}}; NaN or undefined: not known
   slices = new Float32Array(0);
+  shown = 0;
   acked = 0;
+  ackedAt = -Infinity;
   heardAt = -Infinity;
 
   constructor(model) {
     this.model = model;
   }
 
-  /** Take in a message: points are added, all else replaces what was there. */
+  /** Points of a message are added, all else replaces what was there. */
   take(head, [points, slices]) {
     if (head.reset) this.points = [];
     else if (head.n !== this.head.n + 1) this.say({ hello: true }); // one is missing
@@ -45,7 +47,15 @@ class History {
   }
 
   painted() {
-    if (this.head.n > this.acked) this.say({ ack: (this.acked = this.head.n) });
+    this.shown = this.head.n;
+    this.timer ??= setTimeout(() => this.answer(), Math.max(this.ackedAt + ACK_MS - performance.now(), 0));
+  }
+
+  answer() {
+    this.timer = undefined;
+    if (this.shown <= this.acked) return;
+    this.ackedAt = performance.now();
+    this.say({ ack: (this.acked = this.shown) });
   }
 
   say(message) {
@@ -120,7 +130,7 @@ class View {
     this.history.painted();
   }
 
-  /** Those that strip.css gives to the elements around. */
+  /** Those of strip.css. */
   readColours() {
     const { color, backgroundColor, borderTopColor, fontFamily } = getComputedStyle(this.root);
     [this.ink, this.page, this.line, this.family] = [color, backgroundColor, borderTopColor, fontFamily];
@@ -159,7 +169,7 @@ class View {
     this.announce(head.tiles, now);
   }
 
-  /** For those who listen: what has happened, with the numbers of then. */
+  /** For those who listen. */
   announce(tiles, now) {
     const event = [this.device, this.state, this.changeName, this.change].map((part) => part.textContent).join(", ");
     const wait = this.spokenAt + SPOKEN_MS - now;
@@ -180,7 +190,7 @@ class View {
     this.drawMarks(head, panes);
   }
 
-  /** From 0 to a round number, which grows at once and shrinks only when the line has become low. */
+  /** From 0 to a round number that grows at once and shrinks late. */
   drawRate(points, pane, simulated) {
     const { pen } = this, rates = points.map((point) => point.rate), most = 1.1 * largest(rates);
     if (!(most <= this.top && most >= 0.4 * this.top)) this.top = roundAbove(most || 1);

@@ -14,6 +14,8 @@ from labkit.runner.record import RunRecord
 from labkit.store import StoredRun, list_runs
 
 STORED_SHOWN = 30
+STORED_READ = 90
+"""Of a folder with thousands of runs the newest are looked at."""
 
 
 def values(state: State) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def stored_runs(folder: str | None, experiment: str) -> list[dict[str, str]]:
     if folder is None:
         return []
     try:
-        runs = [run for run in list_runs(folder) if isinstance(run, StoredRun)]
+        runs = [run for run in list_runs(folder, newest=STORED_READ) if isinstance(run, StoredRun)]
     except StoreError:
         return []  # there is no such folder yet
     fit = [run.record for run in runs if run.record.experiment == experiment and run.record.status == "ok"]

@@ -74,7 +74,7 @@ class Watch:
         self.setting = setting
 
     def take(self, frame: Frame) -> StripFrame | None:
-        """What the strip draws for a frame; None for one that carries nothing."""
+        """What the strip draws for a frame; None for one that carries nothing, or that a newer one has overtaken."""
         live = frame.live
         if live is None:
             return None
@@ -83,6 +83,8 @@ class Watch:
             self._pulse = Pulse(self._clock() - part.now_ns / NS_PER_S, self._job.budget.warmup)
         self._mirror.take(part)
         self._pulse.take(part, self._in_flight)
+        if frame.late:
+            return None
         drawn = self._pulse.frame(part.now_ns, self._before_ns, self.setting.honest_label, self.setting.simulated)
         self._before_ns = part.now_ns
         return drawn

@@ -124,7 +124,8 @@ class Worker:
             except (EOFError, OSError, WorkerDied) as error:
                 return self._died(error, monotonic() - began)
             except BaseException:
-                self.kill()
+                if sent:
+                    self.kill()
                 raise
 
     def stop(self) -> None:
@@ -139,7 +140,7 @@ class Worker:
 
     def turn(self, knobs: Knobs) -> None:
         """Use these knobs from the next step on."""
-        self._steer(("knobs", cloudpickle.dumps(knobs)))
+        self._steer(("knobs", knobs))
 
     def close(self) -> None:
         """Let the process end, and make sure that it has."""
@@ -188,7 +189,7 @@ class Worker:
             if message is not None and message[0] == "done":
                 return message[1]
             if message is not None and message[0] == "frame" and on_frame is not None:
-                on_frame(message[1])
+                on_frame(message[1] if self._inbox.empty() else replace(message[1], late=True))
             if deadline is not None and monotonic() > deadline:
                 raise TimeoutError
 

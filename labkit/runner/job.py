@@ -90,12 +90,16 @@ class Live:
 
 @dataclass(frozen=True)
 class Frame:
-    """How far a run is: steps released, device time measured, and the share of its budget that is spent."""
+    """How far a run is: steps released, device time measured, and the share of its budget that is spent.
+
+    late  a newer one has come already: what this one carries counts, but nobody needs to see it
+    """
 
     step: int
     measured_ns: int
     share: float
     live: Live | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True)

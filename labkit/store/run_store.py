@@ -90,12 +90,13 @@ def load_run(path_or_id: str | Path, folder: str | Path = DEFAULT_FOLDER) -> Sto
     return StoredRun(path, _read_record(path / RUN_FILE))
 
 
-def list_runs(folder: str | Path = DEFAULT_FOLDER) -> list[StoredRun | BrokenRun]:
-    """Every run of a folder, oldest first; those that cannot be read stand there with the reason.
+def list_runs(folder: str | Path = DEFAULT_FOLDER, newest: int | None = None) -> list[StoredRun | BrokenRun]:
+    """The runs of a folder, oldest first; those that cannot be read stand there with the reason.
 
+    newest  how many of the newest; all where it is None
     Raises StoreError where the folder itself is missing.
     """
-    return [_read_or_broken(path) for path in run_folders(Path(folder))]
+    return [_read_or_broken(path) for path in run_folders(Path(folder))[-newest if newest else None :]]
 
 
 def _read_or_broken(path: Path) -> StoredRun | BrokenRun:

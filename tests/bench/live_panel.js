@@ -34,10 +34,11 @@ window.seen = {
         begun ||= changes.some(({ oldValue }) => oldValue !== "idle");
         if (!begun || this.controls.dataset.phase !== "idle") return;
         watcher.disconnect();
+        clearTimeout(guard);
         resolve();
       });
       watcher.observe(this.controls, { attributeFilter: ["data-phase"], attributeOldValue: true });
-      setTimeout(() => reject(new Error(`the run did not end: ${this.controls.innerText.slice(0, 300)}`)), guard_ms);
+      const guard = setTimeout(() => reject(new Error(`the run did not end: ${this.controls.innerText.slice(0, 300)}`)), guard_ms);
     });
     this.controls.querySelector("[data-do=run]").click();
     return rested;

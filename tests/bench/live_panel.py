@@ -146,9 +146,10 @@ class LivePanel:
         return next(each for each in self.page.lab.processes() if f"kernel-{kernel.id}.json" in " ".join(each.cmdline()))
 
     def processes(self) -> list[psutil.Process]:
-        """All that the panel needs: JupyterLab's, and the browser's."""
+        """All that the panel needs: JupyterLab's, the browser's, and the driver of the browser."""
         ours = psutil.Process().children(recursive=True)
-        return [*self.page.lab.processes(), *(each for each in ours if "chromium" in each.name())]
+        browser = [each for each in ours if each.name() == "chromium" or "run-driver" in each.cmdline()]
+        return [*self.page.lab.processes(), *browser]
 
     def until_quiet(self) -> None:
         """Wait until what was shown last has been drawn: until nothing of it computes. Raises BenchError where that never comes."""

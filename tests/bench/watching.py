@@ -22,8 +22,19 @@ from tests.bench.runs import items_per_s, outcome_of
 
 NAME = "watching"
 TARGET = 0.90
-LEAST_UPDATES_PER_S = 7.0
-"""A strip that is drawn less often is not watched: its target is ten."""
+LEAST_UPDATES_PER_S = 8.0
+"""Of the median run; the strip's own target is ten."""
+UNWATCHED_PER_S = 3.0
+"""A run whose strip is drawn less often was not watched at all."""
+
+ROLES = {
+    "labkit.runner.worker": "worker",
+    "ipykernel": "kernel",
+    "jupyterlab": "server",
+    "run-driver": "driver of the browser",
+    "--type=renderer": "page",
+}
+"""A sign in a process's command line → what it is there for. Only the driver would not be there without the benchmark."""
 
 CELL = """import labkit
 panel = labkit.Panel("pipeline", device="cpu")
@@ -70,8 +81,8 @@ class Setting:
         watch = CoreWatch(self.panel)
         seen = self.panel.run()
         cost = Cost(seen.updates_per_s, watch.cores())
-        if cost.updates_per_s < LEAST_UPDATES_PER_S:
-            raise BenchError(f"the strip was drawn {cost.updates_per_s:.1f} times a second: nobody watched that run; the machine is too busy")
+        if cost.updates_per_s < UNWATCHED_PER_S:
+            raise BenchError(f"the strip was drawn {cost.updates_per_s:.1f} times a second: nobody watched that run; is the machine busy?")
         self.costs.append(cost)
         stored = self.panel.last_run()
         if stored.record.key != self.job.key:
@@ -108,8 +119,7 @@ class CoreWatch:
 def role_of(process: psutil.Process) -> str:
     """What a process of the panel is there for."""
     words = " ".join(process.cmdline())
-    signs = {"labkit.runner.worker": "worker", "ipykernel": "kernel", "jupyterlab": "server", "--type=renderer": "page"}
-    return next((role for sign, role in signs.items() if sign in words), "browser besides the page")
+    return next((role for sign, role in ROLES.items() if sign in words), "browser besides the page")
 
 
 def run(quick: bool = False) -> Line:
@@ -140,9 +150,9 @@ def timed_job(seconds: float, *, live: bool = False, **knobs: object) -> Job:
 
 
 def _line(numbers: dict[str, list[float]], others: dict[str, list[float]], costs: list[Cost], plan: Plan) -> Line:
-    ratio = _ratio(numbers)
+    ratio, updates_per_s = _ratio(numbers), median(cost.updates_per_s for cost in costs)
     details = {
-        "updates_per_s": median(cost.updates_per_s for cost in costs),
+        "updates_per_s": updates_per_s,
         "cores_while_watched": _median_cores(costs),
         "seconds": plan.seconds,
     }
@@ -159,8 +169,8 @@ def _line(numbers: dict[str, list[float]], others: dict[str, list[float]], costs
         high=ratio.high,
         aa_ratio=_aa(numbers),
         rounds=plan.rounds,
-        passed=ratio.value >= TARGET,
-        bound=f"median of watched over not watched >= {TARGET:.2f}",
+        passed=ratio.value >= TARGET and updates_per_s >= LEAST_UPDATES_PER_S,
+        bound=f"median of watched over not watched >= {TARGET:.2f}, with >= {LEAST_UPDATES_PER_S:.0f} pictures of the strip a second",
         details=details,
     )
 

@@ -1,16 +1,23 @@
 """`python -m tests.bench.watching_profile [SECONDS]`: where the cost of watching goes, of one watched run. It judges nothing.
 
-Busy cores by process, the kernel's by thread; the messages between page and kernel by kind; and what making frames costs the worker.
+Busy cores by process, the kernel's by thread; the messages between page and kernel by kind; and what a frame costs, part by part: made in the
+worker, taken in by the kernel.
 """
 
 import ast
 import sys
 from collections import Counter
-from time import perf_counter
+from time import monotonic, perf_counter, thread_time_ns
 
-from labkit.panel.watch import watching_share
-from labkit.runner.job import Live
+from labkit.experiments import experiment
+from labkit.monitor.strip import strip
+from labkit.panel.setting import Setting
+from labkit.panel.strip import Flow
+from labkit.panel.watch import Watch
+from labkit.runner.job import Frame
 from labkit.runner.workers import Workers
+from labkit.schedule import Budget
+from labkit.units import NS_PER_MS, NS_PER_S
 from tests.bench.live_panel import LivePanel, Seen, notebook_page
 from tests.bench.measure import table
 from tests.bench.watching import CELL, CoreWatch, timed_job
@@ -39,7 +46,7 @@ def main(arguments: list[str]) -> int:
     print(_shares("process", {role: share * wall_s for role, share in cores.items()}, wall_s))
     print(_shares("thread of the kernel", threads, wall_s))
     print(_messages(seen, wall_s))
-    print(f"making frames: {100 * _frames_share(min(seconds, 5.0)):.1f} % of a core in the worker")
+    print(_frame_costs(recorded_frames(min(seconds, 5.0))))
     return 0
 
 
@@ -64,12 +71,37 @@ def _messages(seen: Seen, wall_s: float) -> str:
     return table(["message", "a second", "bytes each", "bytes/s"], rows)
 
 
-def _frames_share(seconds: float) -> float:
-    """CPU time of the thread that makes frames ÷ time, of a live run."""
-    frames: list[Live] = []
+def recorded_frames(seconds: float) -> list[Frame]:
+    """The frames of a live run that nobody shows."""
+    frames: list[Frame] = []
     with Workers() as workers:
-        workers.run(timed_job(seconds, live=True), lambda frame: frames.append(frame.live) if frame.live is not None else None)
-    return watching_share(frames[-1]) or 0.0
+        workers.run(timed_job(seconds, live=True), frames.append)
+    return [frame for frame in frames if frame.live is not None]
+
+
+def _frame_costs(frames: list[Frame]) -> str:
+    """CPU time of each part of a frame's way, in ms: the kernel's parts are done again, here."""
+    used_ns = {"made in the worker": NS_PER_S * frames[-1].live.watching_s}
+    setting = panel_setting()
+    watch, flow = Watch(setting.job(Budget(seconds=1.0), live=True), setting, monotonic), Flow(lambda header, buffers: None)
+    for number, frame in enumerate(frames, start=1):
+        began_ns = [thread_time_ns()]
+        drawn = watch.take(frame)
+        began_ns.append(thread_time_ns())
+        flow.push(drawn)
+        flow.hear({"ack": number})
+        began_ns.append(thread_time_ns())
+        strip(frame.live.monitor, setting.device)
+        began_ns.append(thread_time_ns())
+        for part, start_ns, end_ns in zip(("reckoned", "put into a message", "dials"), began_ns, began_ns[1:], strict=False):
+            used_ns[part] = used_ns.get(part, 0) + end_ns - start_ns
+    return table(["part of a frame", "CPU ms"], [[part, f"{ns / len(frames) / NS_PER_MS:.2f}"] for part, ns in used_ns.items()])
+
+
+def panel_setting() -> Setting:
+    """What the panel of the benchmark runs."""
+    catalogued = experiment("pipeline")
+    return Setting(catalogued, catalogued.knobs(), "cpu")
 
 
 if __name__ == "__main__":

@@ -55,6 +55,14 @@ class Connected:
             self.page.wait_for_timeout(10)
         self.hear()
 
+    def until_answered(self) -> None:
+        """Until the page has said that it has painted everything."""
+        give_up_s = monotonic() + HANG_S
+        while not any(message.get("ack") == self.sent for message in self.heard):
+            assert monotonic() < give_up_s, f"{self.sent} messages were sent; the page said {self.heard[-3:]}"
+            self.page.wait_for_timeout(20)
+            self.hear()
+
 
 def data(page: Any, name: str, view: str = "#strip") -> str:
     return page.locator(f"{view} .labkit-strip").get_attribute(f"data-{name}")

@@ -38,7 +38,7 @@ class Page:
         self.points = np.empty((0, 5), np.float32)
         self.slices: np.ndarray | None = None
         self.reaches = True
-        self.flow = Flow(self._take, lambda: self.now_s)
+        self.flow = Flow(self._take, lambda: self.now_s, ahead=1)
 
     def _take(self, header: dict[str, Any], buffers: list[bytes]) -> None:
         self.messages.append((json.loads(json.dumps(header, allow_nan=False)), buffers))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from labkit.figures.colours import LANE_COLOURS
 from labkit.panel import strip
 from labkit.panel.frame import StripMark
-from labkit.panel.strip import AGAIN_AFTER_S, UNHEARD_MOST, Flow, LiveStrip
+from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, UNHEARD_MOST, Flow, LiveStrip
 from tests.panel.strip_reader import Page, frame
 
 HANG_S = 30.0
@@ -67,6 +67,18 @@ def test_while_the_page_paints_frames_become_one_message(page: Page):
         False,
     )
     assert page.times_s == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_second_of_messages_may_be_on_their_way_before_the_page_answers():
+    sent: list[int] = []
+    flow = Flow(lambda header, buffers: sent.append(header["n"]), lambda: 0.0)
+    for number in range(40):
+        flow.push(frame(number / 10))
+    assert sent == list(range(1, AHEAD + 1))
+    flow.hear({"ack": AHEAD - 2})
+    for number in range(40, 80):
+        flow.push(frame(number / 10))
+    assert sent[-1] == 2 * AHEAD - 2, "never more than so many unanswered"
 
 
 def test_an_acknowledgement_with_nothing_new_sends_nothing(page: Page):
@@ -221,7 +233,7 @@ def test_a_message_waits_for_the_one_before_to_be_sent():
             go_on.wait(HANG_S)
         sent.append(header["n"])
 
-    flow = Flow(send)
+    flow = Flow(send, ahead=1)
     pushing = threading.Thread(target=lambda: flow.push(frame(1.0)), daemon=True)
     pushing.start()
     assert begun.wait(HANG_S)
@@ -238,15 +250,14 @@ def test_the_widget_sends_frames_and_hears_the_page(monkeypatch: pytest.MonkeyPa
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(LiveStrip, "send", lambda _, content, buffers=None: sent.append(content))
     widget = LiveStrip()
-    widget.push(frame(1.0))
-    widget.push(frame(2.0))
-    assert [header["n"] for header in sent] == [1]
+    for number in range(AHEAD + 1):
+        widget.push(frame(1.0 + number / 100))
+    assert [header["n"] for header in sent] == list(range(1, AHEAD + 1))
     widget._handle_custom_msg({"ack": 1}, [])
-    assert [header["n"] for header in sent] == [1, 2]
+    assert [header["n"] for header in sent] == list(range(1, AHEAD + 2))
     widget._handle_custom_msg({"hello": True}, [])
-    assert [header["reset"] for header in sent] == [True, False, True]
+    assert [header["reset"] for header in sent] == [True, *[False] * AHEAD, True]
     widget.clear()
-    widget._handle_custom_msg({"ack": 3}, [])
     assert sent[-1]["label"] == ""
     widget.close()
     widget.push(frame(3.0))

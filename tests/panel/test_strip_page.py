@@ -24,7 +24,10 @@ def test_a_view_says_hello_and_acknowledges_what_it_has_painted(page: Any):
     for frame in frames(0.5):
         kernel.flow.push(frame)
         kernel.until(frame.now_s)
-    assert [message["ack"] for message in kernel.heard[1:]] == list(range(1, kernel.sent + 1))
+    kernel.until_answered()
+    said = [message["ack"] for message in kernel.heard[1:]]
+    assert said == sorted(set(said)) and said[-1] == kernel.sent
+    assert len(said) < kernel.sent, "several pictures have one answer"
     assert data(page, "marks") == "0"
     assert int(data(page, "painted")) >= 6
 
@@ -78,7 +81,7 @@ def test_what_is_not_seen_is_not_acknowledged_until_it_is(page: Any):
     kernel.hear()
     assert kernel.heard == []
     page.evaluate("document.querySelector('#strip').style.display = ''")
-    kernel.until(0.1)
+    kernel.until_answered()
     assert "ack" in kernel.heard[-1]
 
 

@@ -172,6 +172,7 @@ def test_whoever_lists_while_others_save_sees_whole_runs_only(
         while not all(save.done() for save in saves):
             assert all(isinstance(run, StoredRun) for run in list_runs(tmp_path))
     assert [run.path.name for run in list_runs(tmp_path)] == ids
+    assert [run.path.name for run in list_runs(tmp_path, newest=2)] == ids[-2:]
 
 
 def test_a_temporary_folder_of_a_killed_process_is_not_a_run(tmp_path: Path, record: RunRecord):
