@@ -3,7 +3,7 @@
 Isolation makes Stop, an out-of-memory and thread counts harmless to the caller. The worker ends with its parent: end of
 file on the socket, and on Linux a signal at the parent's death. Ctrl-C is the parent's to handle.
 
-Messages are pickled tuples. In: ("run", job bytes, trace path), ("knobs", knobs bytes), ("stop",), ("cancel",), ("close",).
+Messages are pickled tuples. In: ("run", job bytes, trace path), ("knobs", model), ("stop",), ("cancel",), ("close",).
 Out: ("ready", pid), ("frame", Frame), ("done", Outcome without its trace, which lies at the path).
 """
 
@@ -74,7 +74,7 @@ class Server:
                 self._handle(self._link.recv())
         except (EOFError, OSError):
             pass  # the parent is gone, or has closed the connection: nobody wants the rest
-        except Exception:  # unpickling runs code of the knobs' own; without this thread nobody could stop a job
+        except Exception:  # unpickling runs code of the values' own; without this thread nobody could stop a job
             traceback.print_exc()
         _end()
 
@@ -90,7 +90,7 @@ class Server:
             if self._controls is not None:
                 getattr(self._controls, kind)()
         elif kind == "knobs" and self._controls is not None:
-            self._controls.turn(pickle.loads(message[1]))
+            self._controls.turn(message[1])
 
     def _run(self, job_bytes: bytes, trace_path: str) -> Any:
         from labkit.errors import LabkitError

@@ -21,6 +21,8 @@ from jupyter_client.manager import KernelManager
 from tests.browser.equipment import Ipykernel, need
 
 HANG_S = 90.0
+CROSSED = "No such comm"
+"""What the kernel says of a page's message that has crossed with the end of its widget."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PLOTLY = "application/vnd.plotly.v1+json"
 Message = dict[str, Any]
@@ -234,11 +236,10 @@ class Kernel:
         cell = self._cells.get(message["parent_header"].get("msg_id", ""))
         if kind == "status" and cell is not None:
             cell.idle = content["execution_state"] == "idle"
-        elif kind == "stream":
-            if cell is not None and not cell.idle:
-                cell.printed += content["text"]
-            else:
-                self.stray += content["text"]
+        elif kind == "stream" and cell is not None:
+            cell.printed += content["text"]
+        elif kind == "stream" and not content["text"].startswith(CROSSED):
+            self.stray += content["text"]
         elif kind == "error" and cell is not None:
             cell.error = f"{content['ename']}: {content['evalue']}"
         elif kind in ("display_data", "execute_result", "update_display_data"):

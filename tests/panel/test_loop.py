@@ -160,3 +160,34 @@ def test_closing_ends_what_is_done_and_takes_nothing_more(watched: Any):
     each.loop.close()
     assert not each.loop.ask("run")
     each.loop.close()
+
+
+def test_the_ultimatum_of_a_stop_is_never_meant_for_what_is_asked_next(watched: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop_module, "STOP_GRACE_S", 0.2)
+    monkeypatch.setattr(loop_module, "KILL_GRACE_S", 0.0)
+    each = watched(run=until_stopped)
+
+    def slow_stop() -> None:
+        each.workers.calls.append("stop")
+        assert each.idle.wait(HANG_S), "it comes to rest before the worker has been told"
+
+    each.workers.stop = slow_stop
+    each.loop.ask("run")
+    each.loop.stop()
+    each.done()
+    each.loop.ask("run")
+    assert not threading.Event().wait(0.6)
+    assert each.workers.calls == ["stop"]
+
+
+def test_a_listener_that_fails_does_not_end_the_loop(watched: Any):
+    each = watched(run=lambda _: None)
+    heard = each._on_phase
+    each.loop._on_phase = lambda phase, words: 1 / 0 if phase == "idle" else heard(phase, words)
+    told = threading.Event()
+    each.loop._on_error = lambda error: (told.set(), 1 / 0)
+    each.loop.ask("run")
+    assert told.wait(HANG_S)
+    each.loop._on_phase, each.loop._on_error = heard, each.errors.append
+    assert each.loop.ask("run")
+    each.done()

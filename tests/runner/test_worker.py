@@ -186,6 +186,7 @@ def test_frames_tell_how_far_the_run_is(warm: Worker) -> None:
 
 
 def test_stop_ends_the_run_as_cancelled_with_what_it_has(warm: Worker) -> None:
+    warm.run(job(steps=1))
     threading.Timer(0.3, warm.stop).start()
     outcome = warm.run(job(steps=10_000))
     assert outcome.status == "cancelled"
