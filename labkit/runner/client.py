@@ -10,12 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
@@ -25,6 +23,8 @@ import cloudpickle
 from labkit.errors import TraceError, WorkerDied
 from labkit.knobs import Knobs
 from labkit.runner.job import Frame, Job, Outcome
+from labkit.runner.scratch import Scratch
+from labkit.runner.spawn import spawn
 from labkit.trace.parquet import read_parquet
 
 START_TIMEOUT_S = 180.0
@@ -46,24 +46,14 @@ class Worker:
     """A warm worker process. Use as a context manager; one thread at a time calls `run`, any thread may steer."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="labkit-worker-")
-        self._log = Path(self._folder.name) / "log.txt"
+        self._folder = Scratch()
+        self._log = self._folder.path / "log.txt"
         self._runs = 0
         ours, theirs = socket.socketpair()
-        from_main = "1" if threading.current_thread() is threading.main_thread() else "0"
         descriptor = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-        options = [str(descriptor), str(os.getpid()), from_main, os.pathsep.join(sys.path)]
+        options = [str(descriptor), str(os.getpid()), os.pathsep.join(sys.path)]
         command = [sys.executable, "-P", "-c", _START, *options]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[descriptor],
-                env={**_ONE_THREAD, **os.environ},
-                start_new_session=True,
-            )
+        self._process = spawn(command, descriptor, self._log, {**_ONE_THREAD, **os.environ})
         theirs.close()
         os.close(descriptor)
         self._link = Connection(ours.detach())
@@ -90,7 +80,7 @@ class Worker:
         What `on_frame` raises is raised here, and the worker killed: it would go on with a job that nobody hears of.
         """
         began = monotonic()
-        trace_path = Path(self._folder.name) / f"trace-{self._runs}.parquet"
+        trace_path = self._folder.path / f"trace-{self._runs}.parquet"
         self._runs += 1
         interrupts = 0
         deadline: float | None = None
@@ -140,7 +130,7 @@ class Worker:
 
     def turn(self, knobs: Knobs) -> None:
         """Use these knobs from the next step on."""
-        self._steer(("knobs", knobs))
+        self._steer(("knobs", cloudpickle.dumps(knobs)))  # their class may be of a notebook cell
 
     def close(self) -> None:
         """Let the process end, and make sure that it has."""
@@ -152,7 +142,7 @@ class Worker:
                 self.kill()
         self._end_descendants()
         self._link.close()
-        self._folder.cleanup()
+        self._folder.close()
 
     def kill(self) -> None:
         """End the process at once, and what user code has started in it."""

@@ -3,7 +3,7 @@
 Isolation makes Stop, an out-of-memory and thread counts harmless to the caller. The worker ends with its parent: end of
 file on the socket, and on Linux a signal at the parent's death. Ctrl-C is the parent's to handle.
 
-Messages are pickled tuples. In: ("run", job bytes, trace path), ("knobs", model), ("stop",), ("cancel",), ("close",).
+Messages are pickled tuples. In: ("run", job bytes, trace path), ("knobs", model bytes), ("stop",), ("cancel",), ("close",).
 Out: ("ready", pid), ("frame", Frame), ("done", Outcome without its trace, which lies at the path).
 """
 
@@ -27,10 +27,9 @@ SETUPS_KEPT = 2
 
 def main() -> None:
     """Serve jobs until the socket closes."""
-    descriptor, parent, from_main_thread = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1"
+    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if from_main_thread:  # the signal follows the parent's thread, so only its main thread's death means the process's
-        _die_with_parent(parent)
+    _die_with_parent(parent)
     link = Connection(os.dup(descriptor))
     os.close(descriptor)
     os.register_at_fork(after_in_child=link.close)  # what user code forks must not hold the connection open
@@ -90,7 +89,7 @@ class Server:
             if self._controls is not None:
                 getattr(self._controls, kind)()
         elif kind == "knobs" and self._controls is not None:
-            self._controls.turn(message[1])
+            self._controls.turn(pickle.loads(message[1]))
 
     def _run(self, job_bytes: bytes, trace_path: str) -> Any:
         from labkit.errors import LabkitError

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from labkit.device.open import cuda_count
 from labkit.panel.page import EMPTY, SLOTS
-from labkit.panel.strip import AGAIN_AFTER_S, KEPT_POINTS
+from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
 from tests.browser.equipment import IPYKERNELS, Ipykernel, one_ipykernel
 from tests.panel.kernel import PLOTLY, WIDGET, Kernel, Shown, ended, started
 
@@ -92,17 +92,17 @@ def test_run_leads_from_idle_over_starting_to_running_and_stop_back(panel: Shown
     assert panel.status["can"]["run"]
 
 
-def test_the_strip_is_sent_a_message_when_the_one_before_has_been_painted_and_else_one_a_second(kernel: Kernel, panel: Shown):
+def test_the_strip_is_a_few_messages_ahead_of_what_was_painted_and_then_sends_one_a_second(kernel: Kernel, panel: Shown):
     kernel.paints = False
     panel.did("run")
-    panel.moved(3)
-    first, second, third = panel.strip.customs[:3]
-    assert second.sent_s - first.sent_s > AGAIN_AFTER_S - 0.05, "nobody has painted the first"
-    assert third.sent_s - second.sent_s > AGAIN_AFTER_S - 0.05
+    panel.moved(AHEAD + 2)
+    sent_s = [custom.sent_s for custom in panel.strip.customs[AHEAD - 1 : AHEAD + 2]]
+    assert min(later - earlier for earlier, later in pairwise(sent_s)) > AGAIN_AFTER_S - 0.05, "nobody has painted any"
+    unpainted = len(panel.strip.customs)
     kernel.paints = True
     kernel.say(panel.strip, {"ack": panel.strip.customs[-1].content["n"]})
     panel.moved(6)
-    gaps = [later.sent_s - earlier.sent_s for earlier, later in pairwise(panel.strip.customs[3:])]
+    gaps = [later.sent_s - earlier.sent_s for earlier, later in pairwise(panel.strip.customs[unpainted:])]
     assert min(gaps) < AGAIN_AFTER_S / 2
     numbers = [custom.content["n"] for custom in panel.strip.customs]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
@@ -226,6 +226,13 @@ def test_a_strip_that_says_nonsense_goes_on(kernel: Kernel, panel: Shown, conten
     panel.did("stop")
     panel.until("idle")
     assert kernel.stray == ""
+
+
+def test_a_state_that_is_told_late_does_not_hide_the_newest(kernel: Kernel, panel: Shown):
+    kernel.execute("late = panel.session.state")
+    panel.did("turn", knob="prefetch", value=9)
+    kernel.execute("panel._show.on_state(late)")
+    assert panel.values["knobs"]["prefetch"] == 9
 
 
 # ---- several panels ---------------------------------------------------------------------------------------
@@ -384,7 +391,6 @@ def test_thirty_runs_leave_no_thread_and_no_memory_behind(kernel: Kernel, panel:
         if number in (5, 30):
             kernel.until(lambda: drawn(panel), "figures")
             counted[number] = kernel.value("__import__('threading').active_count()"), kernel.process.memory_info().rss
-    print(counted)
     assert counted[5][0] == counted[30][0]
     assert counted[30][1] - counted[5][1] < 30_000_000
     assert kernel.value("len(panel._show._strip._flow._points._rows)") <= KEPT_POINTS

@@ -52,6 +52,9 @@ class Naps:
     def results(self) -> dict[str, Any]:
         return {"done": self.done}
 
+    def close(self) -> None:
+        pass
+
 
 def naps(device: Any, workload: Naps, steps: Any) -> None:
     """One nap after another."""

@@ -186,9 +186,7 @@ def test_frames_tell_how_far_the_run_is(warm: Worker) -> None:
 
 
 def test_stop_ends_the_run_as_cancelled_with_what_it_has(warm: Worker) -> None:
-    warm.run(job(steps=1))
-    threading.Timer(0.3, warm.stop).start()
-    outcome = warm.run(job(steps=10_000))
+    outcome = warm.run(job(steps=10_000), lambda frame: warm.stop())
     assert outcome.status == "cancelled"
     assert 0 < outcome.results["done"] < 10_000
 
@@ -235,8 +233,8 @@ def test_a_forked_child_neither_keeps_the_caller_waiting_nor_outlives_the_worker
 
     recipe = Recipe("forking", naps, lambda knobs, where: Forking(), lambda knobs: {})
     with Worker() as worker:
-        threading.Timer(3.0, os.kill, (worker.pid, signal.SIGKILL)).start()
-        outcome = worker.run(Job(recipe, NapKnobs(), "cpu", Budget(steps=100_000, warmup=0)))
+        endless = Job(recipe, NapKnobs(), "cpu", Budget(steps=100_000, warmup=0))
+        outcome = worker.run(endless, lambda frame: os.kill(worker.pid, signal.SIGKILL))
         assert "SIGKILL" in outcome.failure
     assert soon(lambda: gone(int(children.read_text())))
 
