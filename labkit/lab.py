@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from labkit.store import StoredRun, list_runs, load_run, new_run_id, save_run
 OnFrame = Callable[[Frame], None]
 DEFAULT_SECONDS, COMPARE_SECONDS, SWEEP_SECONDS = 10.0, 2.0, 5.0
 DEFAULT_ROUNDS = 5
+LIVE_CAP = 100_000
+"""Rows that the trace of a live run keeps: minutes of a measured one, and few enough to be summarised soon after a Stop."""
 
 
 def run(
@@ -239,7 +242,8 @@ def job_of(
     measured = costs.costs() if costs is not None else None
     if resolved.startswith("simulated") and machine is None:
         machine = load_machine(resolved.partition(":")[2])
-    return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine, live=live)
+    cap = LIVE_CAP if live else Job.cap
+    return Job(recipe_of(catalogued), knobs, resolved, budget, measured, machine, cap, live)
 
 
 def ended_run(
@@ -253,7 +257,12 @@ def ended_run(
     """A job that has ended, as a run: recorded, checked against `rules`, and saved where `out` says. Raises StoreError."""
     record = record_of(job, outcome, run_id=new_run_id(job.recipe.name, started), started=started, notes=notes)
     record = with_alerts(record, rules)
-    return Run(record, outcome.trace, None if out is None else save_run(out, record, outcome.trace))
+    return saved(Run(record, outcome.trace), out)
+
+
+def saved(run: Run, out: str | Path | None) -> Run:
+    """The run, saved in `out`; as it is where that is None. Raises StoreError."""
+    return run if out is None else replace(run, path=save_run(out, run.record, run.trace))
 
 
 def _kept(out: str | Path) -> dict[str, StoredRun]:

@@ -13,6 +13,7 @@ from labkit.errors import MachineError
 from labkit.experiments.experiment import Experiment
 from labkit.knobs import Knobs
 from labkit.knobs.coerce import is_optional, without_none
+from labkit.knobs.text import value_text
 
 Kind = Literal["slider", "number", "choice", "switch", "text"]
 
@@ -36,8 +37,8 @@ HELP: Mapping[str, str] = {
     "run_for": "How long a run lasts.",
     "pin": "Keep the run shown as A; what runs from now on is B.",
     "unpin": "Forget A.",
-    "compare": "Measure A and B in turns and say what changed, with an interval.",
-    "reset": "Every knob and every figure of the machine back to its default.",
+    "compare": "Measure A and B in turns and say what changed, with an interval. What is running is stopped first.",
+    "reset": "Knobs, device and machine as they were at the start; A and the guess are forgotten.",
     "stored": "Take a run of the store as A.",
     "guess": "Say what you expect before you measure; the panel compares it with what came out.",
     "copy": "The same run as a command, a papermill call or Python.",
@@ -161,7 +162,7 @@ def control_spec(
         "question": experiment.question,
         "knobs": [_listed(asdict(control)) for control in knob_controls(experiment.knobs)],
         "devices": [_device(choice) for choice in devices],
-        "presets": [_preset(name, values) for name, values in experiment.presets.items()],
+        "presets": [_preset(name, values, experiment) for name, values in experiment.presets.items()],
         "machine": [_listed(asdict(machine_control(slider))) for slider in machine],
         "machine_presets": [_machine_preset(preset) for preset in machine_presets],
         "bottlenecks": list(bottlenecks),
@@ -273,13 +274,12 @@ def _machine_preset(preset: MachinePreset) -> dict[str, Any]:
     return {"name": preset.name, "words": preset.source, "figures": dict(preset.changes)}
 
 
-def _preset(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    words = ", ".join(f"{knob}={_in_words(value)}" for knob, value in values.items())
-    return {"name": name, "words": words, "knobs": dict(values)}
-
-
-def _in_words(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+def _preset(name: str, values: Mapping[str, Any], experiment: Experiment) -> dict[str, Any]:
+    """Its own knobs in words; for the page also the defaults of those that other presets turn: it is in force only with them."""
+    words = ", ".join(f"{knob}={value_text(value)}" for knob, value in values.items())
+    defaults = experiment.knobs().model_dump(mode="json")
+    turned = dict.fromkeys(knob for preset in experiment.presets.values() for knob in preset)
+    return {"name": name, "words": words, "knobs": {knob: values.get(knob, defaults[knob]) for knob in turned}}
 
 
 def _listed(fields: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 // {do, seq, …}. A part is {node, <trait>(value)}: what it looks like, and how it takes each trait that it shows.
 
 const RATE_MS = 50; // a slider sends at most 20 commands a second
-const PATIENCE_MS = 1000; // a command that nobody has heard for so long and longer waits for a cell to end
+const PATIENCE_MS = 2000; // a command that nobody has heard for so long and longer waits for a cell to end
 const TRAITS = ["values", "status", "monitor", "alerts", "guess"];
 const PARTS = [header, choosers, buttons, messages, sideA, knobs, machine, predict, stored, copyAs, monitor];
 
@@ -26,7 +26,7 @@ function render({ model, el }) {
     sender.ignored = Math.max(sender.ignored, message.ignored ?? 0);
     if (message.ignored === sender.held) ((sender.held = 0), show("values"));
   };
-  const busy = h("p", { class: "lk-busy", role: "status", hidden: true }, "The kernel is busy: what you asked for waits until its cell has ended.");
+  const busy = h("p", { class: "lk-busy", role: "status", hidden: true }, "Nobody has heard yet what you asked for: the kernel is busy with a cell, or gone (then run the panel's cell again).");
   let late = false;
   const patience = setInterval(() => {
     const unheard = Math.max(model.get("values").seq, sender.ignored) < sender.seq;

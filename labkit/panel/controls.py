@@ -145,7 +145,7 @@ def _is_seq(value: Any) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT
+    return isinstance(value, str) and len(value) > 0 and _is_text(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -158,8 +158,17 @@ def _is_positive(value: Any) -> bool:
     return _is_number(value) and value > 0
 
 
+def _is_ratio(value: Any) -> bool:
+    return _is_number(value) and 0.001 <= value <= 1000
+
+
 def _is_value(value: Any) -> bool:
-    return value is None or isinstance(value, bool) or _is_number(value) or (isinstance(value, str) and len(value) <= _LONGEST_TEXT)
+    return value is None or isinstance(value, bool) or _is_number(value) or (isinstance(value, str) and _is_text(value))
+
+
+def _is_text(value: str) -> bool:
+    """Short enough, and without halves of characters, which could not be sent back."""
+    return len(value) <= _LONGEST_TEXT and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _is_seconds(value: Any) -> bool:
@@ -181,7 +190,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], bool], str]]] = {
     "compare": {},
     "reset": {},
     "run_for": {"seconds": ("value", _is_seconds, "a number greater than 0, or null")},
-    "guess": {"ratio": ("value", _is_positive, "a number greater than 0"), "bottleneck": ("bottleneck", *_NAME[1:])},
+    "guess": {"ratio": ("value", _is_ratio, "a number from 0.001 to 1000"), "bottleneck": ("bottleneck", *_NAME[1:])},
     "clear_guess": {},
 }
 """Command → the fields of its message → the part of `Command` that each becomes, its test, and what is allowed."""

@@ -19,7 +19,7 @@ def headless() -> bool:
     """
     told = os.environ.get(ENVIRONMENT, "").strip()
     if told:
-        return told != "0"
+        return told.lower() not in ("0", "false", "no", "off")
     return not _may_ask()
 
 

@@ -12,8 +12,9 @@ from labkit.panel.state import Phase
 from labkit.panel.turnstile import DEVICES
 from labkit.runner.workers import Workers
 
-STOP_GRACE_S = 10.0
-KILL_GRACE_S = 5.0
+STOP_GRACE_S = 15.0
+KILL_GRACE_S = 15.0
+CLOSE_GRACE_S = 5.0
 
 
 class Loop:
@@ -85,10 +86,10 @@ class Loop:
             self._changed.notify_all()
         DEVICES.nudge()
         self._workers.cancel()
-        self._thread.join(KILL_GRACE_S)
+        self._thread.join(CLOSE_GRACE_S)
         if self._thread.is_alive():
             self._workers.kill()
-            self._thread.join(KILL_GRACE_S)
+            self._thread.join(CLOSE_GRACE_S)
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         timer = threading.Timer(seconds, act)

@@ -33,7 +33,7 @@ SLIDERS: tuple[MachineSlider, ...] = (
     MachineSlider("hbm_bytes_per_s", "GPU memory rate", "TB/s", _T, 0.2, 10, log=True),  # L4 0.3 … HBM3e 8
     MachineSlider("gpu_memory_bytes", "GPU memory", "GB", _G, 0.5, 300, log=True),
 )
-"""Figures that a prediction depends on. How much memory a GPU has is not among them: the simulated device never runs out of it."""
+"""Figures that a prediction depends on. GPU memory is where a prediction ends: an op that does not fit fails."""
 
 _BY_FIGURE = {slider.figure: slider for slider in SLIDERS}
 _OF_ANY_KIND = {_LINK, "copy_engines", "cores"}
@@ -85,6 +85,24 @@ def apply(machine: Machine, changes: Mapping[str, float]) -> Machine:
         return machine
     changed = machine.with_figures(SOURCE, **figures)
     return replace(changed, label=f"{machine.label} (changed: {_list(machine, changes)})")
+
+
+def together(before: Mapping[str, float], figures: Mapping[str, float]) -> dict[str, float]:
+    """Changes with further ones: the link's slider sets both directions, so a rate of the way back from before goes."""
+    kept = {figure: value for figure, value in before.items() if not (figure == _BACK and _LINK in figures)}
+    return {**kept, **figures}
+
+
+def changes_between(machine: Machine, figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The changes that `apply` would need to make the machine have these figures (as in its record), as far as sliders can."""
+    changes = {}
+    for figure in (*(slider.figure for slider in sliders_of(machine)), _BACK):
+        value = figures[figure]["value"] if figure in figures else None
+        if value is not None and value != machine.get(figure):
+            changes[figure] = value
+    if changes.get(_BACK) == changes.get(_LINK):
+        changes.pop(_BACK, None)  # the link's slider sets both
+    return changes
 
 
 def changed_words(machine: Machine, changes: Mapping[str, float]) -> str:

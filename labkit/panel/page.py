@@ -69,6 +69,9 @@ def words(result: Result, runs: Sequence[Shown]) -> list[str]:
         record, verdict = result.run.record, result.verdict or result.run.record.verdict
         reasons = "; ".join(verdict.reasons) or "nothing speaks against these numbers"
         place = "kept in memory only" if result.run.path is None else f"saved in {result.run.path}"
+        if result.compared is not None:
+            of_a = result.compared.a.record.verdict
+            lines.append(f"A, {of_a.grade}: {'; '.join(of_a.reasons) or 'nothing speaks against these numbers'}.")
         lines += [f"{runs[-1].label}, {verdict.grade}: {reasons}.", f"Run {record.id}, {place}."]
         lines += [f"Note: {note}." for note in record.notes]
         lines += [str(alert["words"]) for alert in record.alerts]

@@ -9,7 +9,9 @@ runs; the drawer, which draws what stands still; and whichever reads the browser
 """
 
 import atexit
+import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -90,7 +92,8 @@ class Panel:
         if self._session is None:
             self._show = _Shown(self, self._setting, self._out, self._seconds)
             self._session = self._show.session = Session(self._setting, self._show, out=self._out, rules=self._rules)
-            atexit.register(self._session.close)
+            self._at_exit = partial(_close_at_exit, self._session, os.getpid())
+            atexit.register(self._at_exit)
         return self._session
 
     @property
@@ -117,6 +120,7 @@ class Panel:
                 machine=setting.machine, pool=session.workers, alerts=self._rules, **setting.knobs.model_dump(),
             )  # fmt: skip
         self._run = run if run.record.status == "ok" else None
+        session.adopt(run)
         return run
 
     def close(self) -> None:
@@ -125,7 +129,7 @@ class Panel:
         show, self._show = self._show, None
         if session is not None:
             session.close()
-            atexit.unregister(session.close)
+            atexit.unregister(self._at_exit)
             self._run = session.last_run or self._run
             self._setting, self._errors = session.state.setting, session.errors
         if show is not None:
@@ -173,6 +177,12 @@ class Panel:
         _shown_in[cell] = request, panels
 
 
+def _close_at_exit(session: Session, pid: int) -> None:
+    """Close what is open when this process ends; a forked child that ends is not this process."""
+    if os.getpid() == pid:
+        session.close()
+
+
 class _Shown:
     """The widgets of one panel: a listener of its session, and the one who passes commands to it."""
 
@@ -207,7 +217,7 @@ class _Shown:
         beside.flex, beside.width, beside.max_width = "0 1 350px", "auto", "100%"
         self._controls.on_do(self._do)
         self._drawer = Drawer(self._outputs.put, self._tell, self._drawn)
-        self._stored = view.stored_runs(self._out, self._setting.experiment.name)
+        self._stored = view.stored_runs(self._out, self._setting.experiment.name, self._setting.experiment.content)
         layout = Layout(flex_flow="row wrap", align_items="flex-start", width="100%")
         self._box = HBox([self._controls, self._strip], layout=layout)
 
@@ -277,7 +287,7 @@ class _Shown:
         if result.run is None and summary is not None:
             session.check(summary)
         else:
-            self._stored = view.stored_runs(self._out, self._setting.experiment.name)
+            self._stored = view.stored_runs(self._out, self._setting.experiment.name, self._setting.experiment.content)
             self.on_state(session.state)
 
 

@@ -4,6 +4,7 @@ Toggles that come close together are one mark: a slider that is dragged, a prese
 what was in flight at its toggle has drained, so that no step of the old settings is among those of the new ones.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,29 +26,38 @@ class Segment:
     since_ns    when its last toggle came, 0 for the first segment
     first_step  the first step that counts
     turned      knob → (value before, value now), of all toggles that are one mark
+    first, last  (end, items) of its first steps and of its last, `STEPS_COMPARED` each at most
+    steps       how many were completed
     """
 
     since_ns: int = 0
     first_step: int = 0
     turned: dict[str, tuple[object, object]] = field(default_factory=dict)
-    end_ns: list[int] = field(default_factory=list)
-    items: list[int] = field(default_factory=list)
+    first: list[tuple[int, int]] = field(default_factory=list)
+    last: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=STEPS_COMPARED))
+    steps: int = 0
+
+    def add(self, end_ns: int, items: int) -> None:
+        """A step was completed. Of a long segment its first steps and its last are kept."""
+        self.steps += 1
+        self.last.append((end_ns, items))
+        if len(self.first) < STEPS_COMPARED:
+            self.first.append((end_ns, items))
 
     @property
     def words(self) -> str:
-        """`prefetch 0 → 4, pinned off → on`."""
+        """`prefetch 0 → 4, pinned false → true`."""
         return ", ".join(f"{knob} {value_text(old)} → {value_text(new)}" for knob, (old, new) in self.turned.items())
 
     @property
     def settled(self) -> bool:
         """Whether enough has been completed for figures of this segment."""
-        enough = len(self.end_ns) >= SETTLED_STEPS
-        return enough and self.end_ns[-1] - self.end_ns[0] >= SETTLED_NS
+        return self.steps >= SETTLED_STEPS and self.last[-1][0] - self.first[0][0] >= SETTLED_NS
 
     def completions(self, *, last: bool) -> Completions:
         """Its last or its first steps, as many as are compared."""
-        part = slice(-STEPS_COMPARED, None) if last else slice(STEPS_COMPARED)
-        return Completions(np.array(self.end_ns[part], np.int64), np.array(self.items[part], np.int64))
+        ends_and_items = np.array(self.last if last else self.first, np.int64).reshape(-1, 2)
+        return Completions(ends_and_items[:, 0], ends_and_items[:, 1])
 
 
 class Segments:
@@ -73,7 +83,8 @@ class Segments:
             before = now.turned.get(mark.knob, (mark.old, mark.new))[0]
             now.turned[mark.knob] = (before, mark.new)
             now.since_ns, now.first_step = mark.time_ns, begins
-            now.end_ns, now.items = [], []
+            now.first, now.steps = [], 0
+            now.last.clear()
             return
         self.all.append(Segment(mark.time_ns, begins, {mark.knob: (mark.old, mark.new)}))
 
@@ -85,14 +96,13 @@ class Segments:
             segment = self.all[number]
             if step >= segment.first_step and end_ns > segment.since_ns:
                 if number == -1 or end_ns <= self.now.since_ns:
-                    segment.end_ns.append(end_ns)
-                    segment.items.append(items)
+                    segment.add(end_ns, items)
                 return
 
     def change(self, number: int) -> Change:
         """What throughput did from segment `number` − 1 to `number`; reckoned anew only where steps were added."""
         before, after = self.all[number - 1], self.all[number]
-        size = len(before.end_ns) + min(len(after.end_ns), STEPS_COMPARED)
+        size = before.steps + min(after.steps, STEPS_COMPARED)
         known = self._changes.get(number)
         if known is not None and known[0] == size:
             return known[1]

@@ -4,8 +4,6 @@ Commands change what is *wanted* and return at once. A live knob goes straight t
 stops it, and it is started anew once nothing has been turned for a moment: of a dragged slider the last value wins.
 """
 
-import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,35 +13,31 @@ from time import monotonic
 from typing import Any
 
 from labkit import lab
-from labkit.errors import ExperimentError, LabkitError
-from labkit.figures.guess import Guess
-from labkit.figures.shown import Shown
+from labkit.errors import ExperimentError
 from labkit.metrics.summary import Summary
 from labkit.metrics.verdict import judge
 from labkit.monitor import Reading
 from labkit.monitor.alerts import Rule, evaluate
 from labkit.monitor.strip import strip
-from labkit.panel.foresee import foreseen, found
 from labkit.panel.frame import StripFrame
 from labkit.panel.loop import Loop
 from labkit.panel.machines import preset_of
 from labkit.panel.setting import Pinned, Setting, comparable
-from labkit.panel.state import Listener, Message, Phase, Result, State, message_of, message_of_failure
-from labkit.panel.turns import measure_turns
+from labkit.panel.sides import Sides
+from labkit.panel.state import Listener, Message, Phase, Result, message_of_failure
+from labkit.panel.turns import measure_turns, round_seconds
 from labkit.panel.watch import Watch
 from labkit.result import Run
 from labkit.runner.alerting import alerts_of, values_now
 from labkit.runner.job import Frame
-from labkit.runner.workers import Workers
 from labkit.schedule import Budget
 
 QUIET_S = 0.3
 """A restart waits until nothing cold has been turned for this long."""
 UNTIL_STOPPED_S = 86_400.0
-ERRORS_KEPT = 20
 
 
-class Session:
+class Session(Sides):
     """One experiment that is turned, run, pinned and compared.
 
     setting  what it begins with, and what `reset` goes back to
@@ -55,31 +49,17 @@ class Session:
         self, setting: Setting, listener: Listener, *, run_for: float | None = None, out: str | Path | None = "runs",
         rules: Sequence[Rule] = (),
     ):  # fmt: skip
-        self.workers = Workers()
-        self.errors: list[str] = []
-        self.last_run: Run | None = None
-        self._first = setting
-        self._listener = listener
-        self._out = out
+        super().__init__(setting, listener, run_for, out)
         self._rules = tuple(rules)
-        self._state = State(setting, run_for=run_for)
-        self._lock = threading.RLock()
-        self._watch: Watch | None = None
         self._restart = ""
+        self._then_compare = False
         self._cold_turned_s = 0.0
-        self._last_result = Result()
-        self._last_seen: Pinned | None = None
         self._monitor: Mapping[str, Reading] = {}
         self._began_s = monotonic()
         tasks = {"run": self._run, "compare": self._compare}
         self._loop = Loop(tasks, self.workers, self._on_phase, self.tell)
 
     # ---- commands, from any thread ------------------------------------------------------------------------
-
-    @property
-    def state(self) -> State:
-        """What it says of itself now."""
-        return self._state
 
     def acknowledge(self, seq: int) -> None:
         """A command of this number has been taken up."""
@@ -121,51 +101,19 @@ class Session:
         self._ask("run")
 
     def compare(self) -> None:
-        """Measure A and B in turns. Raises ExperimentError where that would say nothing."""
+        """Measure A and B in turns; what is running is stopped first. Raises ExperimentError where that would say nothing."""
         if self._state.a is None:
             raise ExperimentError("nothing is pinned as A: pin a run first, then turn something, then measure A and B")
         comparable(self._state.a.setting, self._state.setting)
-        self._ask("compare")
+        if self._state.phase == "running":
+            self._then_compare = True
+            self.stop()
+        else:
+            self._ask("compare")
 
     def stop(self) -> None:
         """End what is going on; asked again, kill the worker."""
         self._loop.stop()
-
-    def pin(self) -> None:
-        """Keep what is seen now as A: the running part, the last run, or the setting alone."""
-        watch, setting, seen = self._watch, self._state.setting, self._last_seen
-        if watch is not None:
-            pinned = Pinned(setting, watch.part().shown("A"))
-        elif seen is not None and seen.setting == setting and seen.shown is not None:
-            pinned = replace(seen, shown=replace(seen.shown, label="A"))
-        else:
-            pinned = Pinned(setting)
-        self._set(a=pinned, message=None)
-        self._show(replace(self._last_result, a=pinned.shown, compared=None, measured=None))
-
-    def pin_stored(self, run_id: str) -> None:
-        """Take a run of the runs folder as A. Raises StoreError, KnobError, MachineError, RunFailed."""
-        stored = lab.stored_run(run_id, self._out or "runs")
-        record = stored.record
-        if record.experiment != self._first.experiment.name:
-            raise ExperimentError(f"run {record.id} is of {record.experiment}; this panel runs {self._first.experiment.name}")
-        knobs = self._first.experiment.knobs.parse(record.knobs)
-        pinned = Pinned(replace(self._first, knobs=knobs).on(record.device), stored.shown("A"), stored)
-        self._set(a=pinned, message=None)
-        self._show(replace(self._last_result, a=pinned.shown, compared=None, measured=None))
-
-    def unpin(self) -> None:
-        """Forget A."""
-        self._set(a=None)
-        self._show(replace(self._last_result, a=None, compared=None, measured=None, predicted=None))
-
-    def guess(self, ratio: float | None, bottleneck: str | None) -> None:
-        """Commit a guess: B runs at `ratio` times the throughput of A, and is held back by `bottleneck`."""
-        self._set(guess=Guess(ratio, bottleneck))
-
-    def clear_guess(self) -> None:
-        """Take the guess back."""
-        self._set(guess=None)
 
     def reset(self) -> None:
         """Every knob, the device and the machine as they were at the start; A and the guess are forgotten."""
@@ -181,12 +129,6 @@ class Session:
         """End whatever goes on, and the worker processes. May be called again."""
         self._loop.close()
         self.workers.close()
-
-    def tell(self, error: BaseException) -> None:
-        """Show an error in the panel, and keep its traceback."""
-        if not isinstance(error, LabkitError):
-            self.errors = [*self.errors, "".join(traceback.format_exception(error))][-ERRORS_KEPT:]
-        self._set(message=message_of(error))
 
     def check(self, summary: Summary) -> None:
         """Hold what is seen of a run while it goes on against the alert rules."""
@@ -207,23 +149,20 @@ class Session:
                 self._set(words=f"{why}: the run is started anew")
                 self.workers.stop()
             elif not self._restart:
-                watch.turned(setting)
                 self.workers.turn(setting.knobs)
 
     def _ask(self, task: str) -> None:
         self._set(message=None)
         self._loop.ask(task)
 
-    def _set(self, **changes: Any) -> None:
-        with self._lock:
-            self._state = replace(self._state, **changes)
-            self._listener.on_state(self._state)
-
     def _on_phase(self, phase: Phase, words: str) -> None:
         if phase == "idle":
             with self._lock:
                 self._watch, self._restart = None, ""
             self._set(phase=phase, words=words, share=None)
+            if self._then_compare:
+                self._then_compare = False
+                self._loop.ask("compare")
         else:
             self._set(phase=phase, words=words)
 
@@ -250,41 +189,48 @@ class Session:
         last = watch.last_frame(drawn[-1] if drawn else None)
         if last is not None:
             self._listener.on_frame(last)
-        kept = self._out if watch.counted or outcome.status == "failed" else None
-        self._take_in(lab.ended_run(job, outcome, started, kept, rules=self._rules), watch)
+        run = lab.ended_run(job, outcome, started, None, rules=self._rules)
+        self._take_in(self._saved(run) if watch.counted or outcome.status == "failed" else run, watch)
 
     def _on_frame(self, watch: Watch, drawn: list[StripFrame], frame: Frame) -> None:
         if self._loop.stopping or self._restart:
             self.workers.stop()  # it may have been asked before there was a job to stop
         elif not drawn:
             self._set(phase="running", words=f"running on {watch.setting.label}")
-            self.workers.turn(watch.setting.knobs)  # what was turned while it was starting
+            self._want(self._state.setting)  # what was turned while it was starting
         strip_frame = watch.take(frame)
         if strip_frame is None or frame.live is None:
             return
         drawn[:] = [strip_frame]
         self._monitor = frame.live.monitor
-        self._listener.on_frame(strip_frame)
-        self._listener.on_dials(strip(frame.live.monitor, watch.setting.device))
+        try:
+            self._listener.on_frame(strip_frame)
+            self._listener.on_dials(strip(frame.live.monitor, watch.setting.device))
+        except Exception as error:  # what cannot be shown must not end what is measured
+            self.tell(error)
         if (part := watch.settled()) is not None:
             self._show(Result(a=self._a_shown, part=part))
 
     def _take_in(self, run: Run, watch: Watch) -> None:
         """A run has ended: keep it, tell its alerts, show what came of it."""
         self._set(alerts=alerts_of(run.record))
-        if run.record.status == "failed":
-            self._set(message=message_of_failure(run.record))
-            return
-        part = replace(watch.part(), mirror=None, trace=run.trace)
+        record, part = run.record, watch.part()
+        if record.status == "failed":
+            self._set(message=message_of_failure(record))
+        elif run.trace is not None:
+            part = replace(part, mirror=None, trace=run.trace)
         shown = part.shown("B")
         if shown is None:
-            if not self._restart:
-                self._set(message=Message("info", "it was stopped before there was anything to show"))
+            if not self._restart and record.status != "failed":
+                self._set(message=Message("info", "it ended before there was anything to show of the steps since the last toggle"))
             return
-        self.last_run = run
-        self._last_seen = Pinned(part.setting, shown, None if watch.toggled else run)
-        verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
-        self._show(self._answered(Result(a=self._a_shown, run=run, b=shown, verdict=verdict)))
+        verdict = record.verdict  # a run that left no trace: what was seen of it is shown, and is no result
+        if run.trace is not None and record.status != "failed":
+            self.last_run = run
+            self._last_seen = Pinned(part.setting, shown, None if watch.toggled else run)
+            verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
+        result = Result(a=self._a_shown, run=run, b=shown, verdict=verdict)
+        self._show(self._answered(result, part.setting))
 
     def _compare(self) -> None:
         a, setting = self._state.a, self._state.setting
@@ -296,32 +242,20 @@ class Session:
         def on_progress(words: str, share: float) -> None:
             self._set(words=words, share=share)
 
-        compared = measure_turns(a.setting, setting, self.workers, self._out, on_progress, lambda: self._loop.stopping)
+        seen = [side.shown for side in (a, self._last_seen) if side is not None and side.shown is not None]
+        compared = measure_turns(
+            a.setting, setting, self.workers, on_progress, lambda: self._loop.stopping, round_seconds(seen)
+        )
         broken = next((run.record for run in (compared.a, compared.b) if run.record.status == "failed"), None)
         if broken is not None or self._loop.stopping:
             words = Message("info", "stopped before A and B had been compared")
             self._set(message=message_of_failure(broken) if broken is not None else words)
             return
+        compared = replace(compared, a=self._saved(compared.a), b=self._saved(compared.b))
         sides = compared.a.shown("A"), compared.b.shown("B")
         self.last_run, self._last_seen = compared.b, Pinned(setting, sides[1], compared.b)
-        self._set(a=Pinned(a.setting, sides[0], compared.a))
+        if self._state.a is a:  # not where it was reset or pinned anew meanwhile
+            self._set(a=Pinned(a.setting, sides[0], compared.a))
         verdict = compared.b.record.verdict
-        self._show(self._answered(Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict)))
-
-    # ---- A, B and the guess -------------------------------------------------------------------------------
-
-    @property
-    def _a_shown(self) -> Shown | None:
-        return self._state.a.shown if self._state.a is not None else None
-
-    def _answered(self, result: Result) -> Result:
-        """With the answers to a guess, where one was made."""
-        guess, a = self._state.guess, self._state.a
-        if guess is None:
-            return result
-        predicted = foreseen(a, self._state.setting, self.workers)
-        return replace(result, guess=guess, predicted=predicted, measured=found(result.compared, result.a, result.b))
-
-    def _show(self, result: Result) -> None:
-        self._last_result = result
-        self._listener.on_result(result)
+        result = Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict)
+        self._show(self._answered(result, setting, a))

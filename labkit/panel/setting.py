@@ -13,9 +13,10 @@ from labkit.experiments import Experiment
 from labkit.figures.shown import Shown
 from labkit.knobs import Knobs
 from labkit.knobs.text import value_text
-from labkit.panel.machines import apply
+from labkit.panel.machines import apply, changes_between, together
 from labkit.result import Run
 from labkit.runner.job import Job
+from labkit.runner.record import RunRecord
 from labkit.schedule import Budget
 
 
@@ -80,7 +81,7 @@ class Setting:
         """With some figures of the simulated machine changed. Raises MachineError, ExperimentError."""
         if not self.simulated:
             raise ExperimentError(f"figures of a machine can be changed where it is simulated; this runs on {self.device}")
-        changed = replace(self, changes={**self.changes, **figures})
+        changed = replace(self, changes=together(self.changes, figures))
         apply(load_machine(self.device.partition(":")[2]), changed.changes)  # raises for a value that is not allowed
         return changed
 
@@ -105,6 +106,20 @@ class Setting:
         if other is not None and (other.device, dict(other.changes)) != (self.device, dict(self.changes)):
             parts.append(f"on {self.label}")
         return ", ".join(parts) or ("the same settings" if other is not None else "the defaults")
+
+
+def setting_of(record: RunRecord, experiment: Experiment) -> Setting:
+    """What a recorded run was run with. Raises ExperimentError for a run that this experiment cannot repeat, KnobError, MachineError."""
+    if (record.experiment, record.content) != (experiment.name, experiment.content):
+        other = record.experiment if record.experiment != experiment.name else "a workload of the same name with other data or another model"
+        raise ExperimentError(f"run {record.id} is of {other}; this panel runs {experiment.name}")
+    setting = Setting(experiment, experiment.knobs.parse(record.knobs), record.device).on(record.device)
+    if setting.machine is None or record.machine is None:
+        return setting
+    changed = replace(setting, changes=changes_between(setting.machine, record.machine["figures"]))
+    if changed.machine is not None and changed.machine.label != record.machine["label"]:
+        raise ExperimentError(f"run {record.id} was simulated on {record.machine['label']}, which the panel's sliders cannot make again")
+    return changed
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,45 @@
 """Measure A/B: both settings in turns, while somebody watches how far it is and may stop it."""
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from labkit import lab
+from labkit.figures.shown import Shown
+from labkit.metrics.verdict import COMPLETIONS_WANTED
 from labkit.panel.setting import Setting
 from labkit.result import Compared
 from labkit.runner.job import Frame
 from labkit.runner.workers import Workers
 from labkit.schedule import Budget
+from labkit.units import NS_PER_S
 
 ROUNDS, ROUND_S = 5, 1.0
+STEPS_A_ROUND, LONGEST_ROUND_S = COMPLETIONS_WANTED + 5, 10.0
 SIMULATED_STEPS = 200
 """A simulation is the same every time: its rounds are there for the form, and cost next to nothing."""
+
+
+def round_seconds(seen: Sequence[Shown]) -> float:
+    """How long a round should last: a second, or as long as the slower of the sides seen takes for the steps that a verdict asks for."""
+    intervals = [shown.summary.step_interval["mean"].value for shown in seen if "mean" in shown.summary.step_interval]
+    longest_s = max((interval for interval in intervals if interval), default=0.0) / NS_PER_S
+    return min(max(ROUND_S, STEPS_A_ROUND * longest_s), LONGEST_ROUND_S)
 
 
 def measure_turns(
     a: Setting,
     b: Setting,
     workers: Workers,
-    out: str | Path | None,
     on_progress: Callable[[str, float], None],
     stopping: Callable[[], bool],
+    seconds: float,
 ) -> Compared:
-    """A and B in turns, each saved in `out`. Frames are not streamed meanwhile: nothing but the two runs is going on.
+    """A and B in turns. Frames are not streamed meanwhile: nothing but the two runs is going on.
 
     on_progress  told ("round 2 of 5: B", the share that is done)
     stopping     asked ten times a second; true ends it
+    seconds      how long a measured round lasts
     """
-    budget = Budget(steps=SIMULATED_STEPS) if b.simulated else Budget(seconds=ROUND_S)
+    budget = Budget(steps=SIMULATED_STEPS) if b.simulated else Budget(seconds=seconds)
 
     def on_frame(index: int, side: str, frame: Frame) -> None:
         order = "AB" if index % 2 == 0 else "BA"
@@ -37,4 +48,4 @@ def measure_turns(
         if stopping():
             workers.stop()
 
-    return lab.measure_in_turns([a.job(budget), b.job(budget)], ROUNDS, workers, out=out, on_frame=on_frame)
+    return lab.measure_in_turns([a.job(budget), b.job(budget)], ROUNDS, workers, on_frame=on_frame)

@@ -20,14 +20,16 @@ class Turnstile:
         given_up  asked while waiting; `nudge` makes it be asked at once
         """
         ticket = object()
-        with self._changed:
-            self._line.append(ticket)
-            if self._line[0] is not ticket:
-                on_wait()
-            while self._line[0] is not ticket and not given_up():
-                self._changed.wait(0.2)
-            mine = self._line[0] is ticket
         try:
+            with self._changed:
+                self._line.append(ticket)
+                first = self._line[0] is ticket
+            if not first:
+                on_wait()
+            with self._changed:
+                while self._line[0] is not ticket and not given_up():
+                    self._changed.wait(0.2)
+                mine = self._line[0] is ticket
             yield mine
         finally:
             with self._changed:

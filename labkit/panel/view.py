@@ -45,8 +45,8 @@ def status(state: State, stored: Sequence[dict[str, str]], seconds: float) -> di
             "run": not state.busy,
             "stop": state.busy,
             "pin": state.phase in ("idle", "running"),
-            "compare": not state.busy and state.a is not None,
-            "reset": state.phase in ("idle", "running"),
+            "compare": state.phase in ("idle", "running") and state.a is not None,
+            "reset": not state.busy,
         },
         "message": message
         and {"level": message.level, "words": message.words, "what_to_do": message.what_to_do},
@@ -74,7 +74,7 @@ def monitor(dials: Sequence[Dial], alerts: Sequence[Alert]) -> list[dict[str, An
 
 def alerts(found: Sequence[Alert]) -> list[dict[str, Any]]:
     """The alerts that have fired; those that could not be evaluated say so."""
-    return [{"words": alert.words, "level": alert.level} for alert in found if alert.level != "ok"]
+    return [{"words": alert.words, "level": alert.level or "info"} for alert in found if alert.level != "ok"]
 
 
 def guess(state: State) -> dict[str, Any] | None:
@@ -84,7 +84,7 @@ def guess(state: State) -> dict[str, Any] | None:
     return {"ratio": state.guess.ratio, "bottleneck": state.guess.bottleneck, "committed": True}
 
 
-def stored_runs(folder: str | None, experiment: str) -> list[dict[str, str]]:
+def stored_runs(folder: str | None, experiment: str, content: str = "") -> list[dict[str, str]]:
     """The newest runs of the folder that may become A: those of this experiment that left something to show."""
     if folder is None:
         return []
@@ -92,8 +92,8 @@ def stored_runs(folder: str | None, experiment: str) -> list[dict[str, str]]:
         runs = [run for run in list_runs(folder, newest=STORED_READ) if isinstance(run, StoredRun)]
     except StoreError:
         return []  # there is no such folder yet
-    fit = [run.record for run in runs if run.record.experiment == experiment and run.record.status == "ok"]
-    return [{"id": record.id, "words": _stored_words(record)} for record in fit[::-1][:STORED_SHOWN] if record.metrics]
+    fit = [run.record for run in runs if (run.record.experiment, run.record.content) == (experiment, content)]
+    return [{"id": record.id, "words": _stored_words(record)} for record in fit[::-1][:STORED_SHOWN] if record.metrics and record.status == "ok"]
 
 
 def _stored_words(record: RunRecord) -> str:

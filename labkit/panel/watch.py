@@ -52,8 +52,8 @@ class PartOfRun:
 class Watch:
     """One run while it is watched.
 
-    opened_s  seconds since the strip began when the job was handed over
-    clock     seconds since the strip began, now
+    setting  what it runs with now, as far as its frames say
+    clock    seconds since the strip began, now
     """
 
     def __init__(self, job: Job, setting: Setting, clock: Callable[[], float]):
@@ -68,11 +68,6 @@ class Watch:
         self._segment_seen: Segment | None = None
         self._in_flight = _in_flight(setting)
 
-    def turned(self, setting: Setting) -> None:
-        """The run goes on with these settings."""
-        self._in_flight = max(_in_flight(self.setting), _in_flight(setting))
-        self.setting = setting
-
     def take(self, frame: Frame) -> StripFrame | None:
         """What the strip draws for a frame; None for one that carries nothing, or that a newer one has overtaken."""
         live = frame.live
@@ -81,6 +76,8 @@ class Watch:
         part = live.part
         if self._pulse is None:
             self._pulse = Pulse(self._clock() - part.now_ns / NS_PER_S, self._job.budget.warmup)
+        if part.marks:
+            self._turned(self.setting.turned({mark.knob: mark.new for mark in part.marks}))
         self._mirror.take(part)
         self._pulse.take(part, self._in_flight)
         if frame.late:
@@ -88,6 +85,11 @@ class Watch:
         drawn = self._pulse.frame(part.now_ns, self._before_ns, self.setting.honest_label, self.setting.simulated)
         self._before_ns = part.now_ns
         return drawn
+
+    def _turned(self, setting: Setting) -> None:
+        """The run goes on with these settings: its mark says so, not whoever asked for them."""
+        self._in_flight = max(_in_flight(self.setting), _in_flight(setting))
+        self.setting = setting
 
     def last_frame(self, drawn: StripFrame | None) -> StripFrame | None:
         """The frame that says that the run has ended."""
@@ -117,7 +119,7 @@ class Watch:
     @property
     def counted(self) -> bool:
         """Whether any step has been completed that counts."""
-        return self._pulse is not None and any(segment.end_ns for segment in self._pulse.segments.all)
+        return self._pulse is not None and any(segment.steps for segment in self._pulse.segments.all)
 
     @property
     def toggled(self) -> bool:

@@ -38,6 +38,9 @@ _START = (  # modules are found where the caller finds them, and nowhere else
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
+_NEW_KNOBS = ("newest knobs",)
+
+
 class _NeverStarted(WorkerDied):
     """The process was not ready in time."""
 
@@ -57,12 +60,14 @@ class Worker:
         theirs.close()
         os.close(descriptor)
         self._link = Connection(ours.detach())
-        self._send_lock = threading.Lock()
+        self._outbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._new_knobs: bytes | None = None
         self._ready = False
         self._stop_wanted = False
         self._killed = False
         self._inbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         threading.Thread(target=self._read, name="labkit-worker-reader", daemon=True).start()
+        threading.Thread(target=self._write, name="labkit-worker-writer", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -121,16 +126,17 @@ class Worker:
     def stop(self) -> None:
         """End the running job after the step at hand."""
         self._stop_wanted = True
-        self._steer(("stop",))
+        self._send(("stop",))
 
     def cancel(self) -> None:
         """End the running job now; what has not started is dropped."""
         self._stop_wanted = True
-        self._steer(("cancel",))
+        self._send(("cancel",))
 
     def turn(self, knobs: Knobs) -> None:
         """Use these knobs from the next step on."""
-        self._steer(("knobs", cloudpickle.dumps(knobs)))  # their class may be of a notebook cell
+        self._new_knobs = cloudpickle.dumps(knobs)  # their class may be of a notebook cell
+        self._send(_NEW_KNOBS)
 
     def close(self) -> None:
         """Let the process end, and make sure that it has."""
@@ -141,6 +147,7 @@ class Worker:
             except (OSError, subprocess.TimeoutExpired):
                 self.kill()
         self._end_descendants()
+        self._outbox.put(None)
         self._link.close()
         self._folder.close()
 
@@ -221,15 +228,21 @@ class Worker:
             outcome.trace_file.unlink(missing_ok=True)
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        with self._send_lock:
-            self._link.send(message)
+        """Send this in its turn. Returns at once, also where the worker does not read what it is sent."""
+        self._outbox.put(message)
 
-    def _steer(self, message: tuple[Any, ...]) -> None:
-        """Send what a worker that has just died need not hear: `run` says how it ended."""
-        try:
-            self._send(message)
-        except OSError:
-            pass
+    def _write(self) -> None:
+        """Runs in a thread, so that no caller ever waits for a worker that is stuck, nor is cut off within a message."""
+        while (message := self._outbox.get()) is not None:
+            if message == _NEW_KNOBS:
+                knobs, self._new_knobs = self._new_knobs, None
+                if knobs is None:  # the newest have been sent already
+                    continue
+                message = ("knobs", knobs)
+            try:
+                self._link.send(message)
+            except OSError:
+                return  # it is gone: `run` says how it ended
 
     def _died(self, error: BaseException, wall_s: float) -> Outcome:
         """The outcome of a job whose worker has died; what it left behind ends too."""

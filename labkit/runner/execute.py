@@ -17,6 +17,7 @@ from labkit.runner.job import Frame, Job, Outcome
 from labkit.schedule import Cost, Steps
 from labkit.units import NS_PER_S, seconds_to_ns
 
+LONGEST_REASON = 4000
 CATCH_UP_NS = NS_PER_S // 4
 """How far virtual time may be behind the wall clock before the rest is let go."""
 
@@ -98,7 +99,8 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
 def error_words(error: BaseException) -> str:
     """`ValueError: what it says`, also of an exception that cannot say it."""
     try:
-        return f"{type(error).__name__}: {error}"
+        words = f"{type(error).__name__}: {error}"
+        return words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]}…"
     except Exception:  # its own __str__ is broken
         return type(error).__name__
 

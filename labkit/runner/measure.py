@@ -25,6 +25,7 @@ def record_of(job: Job, outcome: Outcome, *, run_id: str, started: datetime, not
     return RunRecord(
         id=run_id,
         key=job.key,
+        content=job.recipe.content,
         experiment=job.recipe.name,
         status=status,
         reason=reason,

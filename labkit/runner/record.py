@@ -16,7 +16,7 @@ RunStatus = Literal["ok", "failed", "cancelled"]
 
 NOT_JUDGED = Verdict("INVALID", ("nothing was measured",))
 
-_TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "started_at", "key")
+_TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "started_at", "key", "content")
 _TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance")
 _KINDS = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_TABLES, dict)
 _KINDS |= {"wall_s": int | float, "measured": bool, "machine": dict | None}
@@ -41,6 +41,7 @@ class RunRecord:
     monitor       sensors' summaries, each with its reason where absent
     provenance    host, versions, time, git revision
     alerts        what the rules that it was checked against say of it, as `labkit.monitor.alerts.Alert.as_dict()` gives it
+    content       what tells workloads of one name apart: a digest of data and model; "" for experiments of the catalogue
     notes         words for people: knobs that cannot act here, oversubscription, skipped images
     """
 
@@ -65,6 +66,7 @@ class RunRecord:
     provenance: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     alerts: tuple[dict[str, Any], ...] = ()
+    content: str = ""
     schema_version: int = SCHEMA_VERSION
 
     def as_dict(self) -> dict[str, Any]:

@@ -131,8 +131,11 @@ _OPEN_LATER = "open files, connections and locks in __getitem__, when the first 
 
 
 def said(error: BaseException) -> str:
-    """`ValueError: what it says`."""
-    return f"{type(error).__name__}: {error}"
+    """`ValueError: what it says`, also of an exception that cannot say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ is broken
+        return type(error).__name__
 
 
 def _default_collate(items: Sequence[Any]) -> Any:

@@ -85,6 +85,7 @@ def test_a_cell_runs_in_the_ipykernel_that_was_asked_for_and_its_widget_answers_
         button.click()
 
 
+@one_ipykernel
 def test_a_figure_changes_after_its_cell_has_ended_and_is_still_there_in_a_new_page(
     lab: JupyterLab, new_page: Callable[[], NotebookPage]
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.browser.equipment import one_ipykernel
 from tests.browser.lab import DARK, JupyterLab
 from tests.browser.page import NotebookPage
 from tests.browser.panel_page import PanelPage
@@ -71,6 +72,7 @@ def test_a_workshop_runs_toggles_pins_guesses_and_measures(page: NotebookPage, t
     page.screenshot(tmp_path / "panel-dark.png")
 
 
+@one_ipykernel
 def test_a_saved_notebook_is_small_and_reads_well_when_it_is_opened_again(
     lab: JupyterLab, new_page: Callable[[], NotebookPage]
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_saved_notebook_is_small_and_reads_well_when_it_is_opened_again(
     assert "measured on CPU threads" in again.text(0)
 
 
+@one_ipykernel
 def test_interrupt_restart_and_a_closed_tab_leave_a_panel_that_can_be_used(
     lab: JupyterLab, new_page: Callable[[], NotebookPage]
 ) -> None:
@@ -127,6 +130,7 @@ def worker_pids(lab: JupyterLab) -> list[int]:
     return [process.pid for process in lab.processes() if any("labkit.runner.worker" in word for word in process.cmdline())]
 
 
+@one_ipykernel
 def test_two_panels_do_not_disturb_each_other_and_take_turns(lab: JupyterLab, page: NotebookPage) -> None:
     lab.write("two.ipynb", [SMALL, SMALL.replace("panel", "other").replace("batch_size=4", "batch_size=8")])
     page.open("two.ipynb")
@@ -144,6 +148,7 @@ def test_two_panels_do_not_disturb_each_other_and_take_turns(lab: JupyterLab, pa
     assert second.controls.get_by_label("batch_size", exact=True).input_value() == "8"
 
 
+@one_ipykernel
 def test_a_panel_shows_what_was_refused_and_what_to_do(lab: JupyterLab, page: NotebookPage) -> None:
     lab.write("refused.ipynb", ["import labkit\nlabkit.Panel('pipeline', device='cpu', data='/nowhere')"])
     panel = PanelPage(page.open("refused.ipynb"), 0).show()

@@ -206,7 +206,10 @@ def test_a_preset_says_what_it_turns():
     assert spec()["presets"][0] == {
         "name": "naive",
         "words": "prefetch=0, loader=inline, pinned=false, non_blocking=false, log_sync=true",
-        "knobs": {"prefetch": 0, "loader": "inline", "pinned": False, "non_blocking": False, "log_sync": True},
+        "knobs": {
+            "prefetch": 0, "loader": "inline", "pinned": False, "non_blocking": False, "log_sync": True,
+            "augment_on": "cpu", "normalise_on": "cpu",
+        },
     }
 
 

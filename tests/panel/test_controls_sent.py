@@ -110,7 +110,7 @@ def test_buttons_send_what_they_may_and_nothing_else(page: Any):
 
 def test_while_nobody_hears_what_was_asked_for_the_panel_says_so(page: Any):
     show(page, traits("idle"))
-    busy = page.get_by_text("The kernel is busy")
+    busy = page.get_by_text("Nobody has heard yet")
     assert not busy.is_visible()
     page.locator("[data-do=run]").click()
     busy.wait_for(state="visible")

@@ -11,7 +11,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from labkit.panel.page import SLOTS
 from tests.browser.equipment import IPYKERNELS
-from tests.panel.kernel import PLOTLY, WIDGET, Cell, Kernel, Shown, ended, started
+from tests.panel.kernel import PLOTLY, WIDGET, Cell, Kernel, ended, started
+from tests.panel.shown import Shown
 
 SMALL = "device='simulated:t4', steps=40, image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', {SMALL})\npanel"

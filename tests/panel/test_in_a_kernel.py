@@ -13,7 +13,8 @@ from labkit.device.open import cuda_count
 from labkit.panel.page import EMPTY, SLOTS
 from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
 from tests.browser.equipment import IPYKERNELS, Ipykernel, one_ipykernel
-from tests.panel.kernel import PLOTLY, WIDGET, Kernel, Shown, ended, started
+from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended, started
+from tests.panel.shown import Shown
 
 SMALL = "image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', device='simulated:t4', {SMALL})\npanel"

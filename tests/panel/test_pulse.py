@@ -80,8 +80,8 @@ def test_a_step_in_flight_at_the_toggle_is_counted_on_neither_side():
     for part in run.parts():
         pulse.take(part, in_flight=7)
     before, after = pulse.segments.all
-    assert len(before.end_ns) == 145
-    assert len(after.end_ns) == 143
+    assert before.steps == 145
+    assert after.steps == 143
 
 
 def test_knobs_turned_together_are_one_mark():

@@ -404,3 +404,98 @@ def test_a_machine_preset_changes_the_figures_that_go_together(resting: Heard):
     assert (machine["link_h2d_bytes_per_s"], machine["link_d2h_bytes_per_s"]) == (375e9, 297e9)
     with pytest.raises(MachineError, match="there is no machine preset 'PCIe 9'; there are: PCIe 3 ×16, "):
         resting.session.machine_preset("PCIe 9")
+
+
+# ---- what a result is credited to -------------------------------------------------------------------------
+
+
+def test_a_knob_turned_after_stop_is_not_what_the_run_is_credited_to(resting: Heard):
+    resting.session.run_for(None)
+    resting.session.run()
+    resting.running(8)
+    resting.session.stop()
+    resting.session.turn({"prefetch": 9})
+    resting.idle()
+    resting.session.pin()
+    assert resting.session.state.a.setting.knobs.prefetch == 9
+    assert resting.session.state.a.shown is None, "nothing has run with prefetch 9"
+
+
+def test_a_stored_run_of_a_changed_machine_becomes_a_with_its_changes(make: Make, tmp_path: Path):
+    heard = make("simulated:h200", out=tmp_path)
+    heard.session.machine("link_h2d_bytes_per_s", 10e9)
+    heard.session.machine("cores", 1)
+    heard.ran(0.5)
+    stored = heard.session.last_run
+    heard.session.reset()
+    heard.session.pin_stored(stored.record.id)
+    setting = heard.session.state.a.setting
+    assert (setting.machine["link_h2d_bytes_per_s"], setting.machine["cores"]) == (10e9, 1)
+    assert setting.machine.label == stored.record.machine["label"]
+
+
+def test_a_stored_run_of_another_workload_of_the_same_name_is_refused(make: Make, tmp_path: Path):
+    from dataclasses import replace
+
+    from labkit.store import save_run
+
+    run = lab.predict("pipeline", on="t4", steps=20, image_size=32, batch_size=4)
+    save_run(tmp_path, replace(run.record, content="another"), run.trace)
+    heard = make("simulated:t4", out=tmp_path)
+    with pytest.raises(ExperimentError, match="a workload of the same name with other data or another model"):
+        heard.session.pin_stored(run.record.id)
+
+
+def test_measure_stops_what_is_running_first(resting: Heard):
+    resting.session.turn({"prefetch": 0})
+    resting.session.pin()
+    resting.session.turn({"prefetch": 4})
+    resting.session.run_for(None)
+    resting.session.run()
+    resting.running()
+    resting.session.compare()
+    resting.listener.until(lambda: resting.session.state.phase == "comparing")
+    resting.idle()
+    assert resting.listener.results[-1].compared is not None
+
+
+def test_a_run_that_cannot_be_saved_is_told_and_still_shown(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    heard = make("simulated:t4", out=tmp_path)
+
+    def full(run: Any, out: Any) -> Any:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(lab, "saved", full)
+    monkeypatch.setattr(lab, "ended_run", lambda job, outcome, started, out, notes=(), rules=(): original(job, outcome, started, rules))
+    result = heard.ran(0.5)
+    assert result.b is not None
+    assert heard.session.last_run.path is None
+    assert "the disk is full" in heard.session.state.message.words
+
+
+def original(job: Any, outcome: Any, started: Any, rules: Any) -> Any:
+    """What `lab.ended_run` makes of an outcome, unsaved."""
+    from labkit.result import Run
+    from labkit.runner.measure import record_of
+    from labkit.store import new_run_id
+
+    return Run(record_of(job, outcome, run_id=new_run_id("pipeline", started), started=started), outcome.trace)
+
+
+def test_what_a_killed_run_had_shown_is_still_shown_and_is_no_result(make: Make):
+    heard = make("cpu")
+    heard.session.run()
+    heard.running(12)
+    os.kill(worker_pid(heard), signal.SIGKILL)
+    heard.idle()
+    result = heard.listener.results[-1]
+    assert result.b.summary.throughput.value > 0
+    assert result.verdict.grade == "INVALID"
+    assert heard.session.last_run is None
+
+
+def test_a_listener_that_fails_does_not_end_the_run(make: Make, monkeypatch: pytest.MonkeyPatch):
+    heard = make("simulated:t4")
+    monkeypatch.setattr(heard.listener, "on_dials", lambda dials: 1 / 0)
+    assert heard.ran(0.5).b is not None
+    assert "ZeroDivisionError" in heard.session.errors[-1]

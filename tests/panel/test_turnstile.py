@@ -81,3 +81,19 @@ def test_an_error_inside_gives_the_turn_back():
         pass
     with turnstile.turn(lambda: None, never) as mine:
         assert mine
+
+
+def test_who_cannot_be_told_to_wait_does_not_block_the_others():
+    turnstile = Turnstile()
+
+    def fail() -> None:
+        raise ValueError("cannot be told")
+
+    with turnstile.turn(lambda: None, never):
+        try:
+            with turnstile.turn(fail, never):
+                raise AssertionError("it entered")
+        except ValueError:
+            pass
+    with turnstile.turn(lambda: None, never) as mine:
+        assert mine

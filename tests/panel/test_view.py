@@ -41,7 +41,7 @@ def test_a_simulated_machine_has_its_figures():
     [
         ("idle", None, {"run", "pin", "reset"}),
         ("idle", Pinned(STATE.setting), {"run", "pin", "reset", "compare"}),
-        ("running", Pinned(STATE.setting), {"stop", "pin", "reset"}),
+        ("running", Pinned(STATE.setting), {"stop", "pin", "compare"}),
         ("starting", None, {"stop"}),
         ("comparing", None, {"stop"}),
         ("waiting", None, {"stop"}),
@@ -71,7 +71,7 @@ def test_a_dial_without_a_value_has_a_reason_and_one_with_an_alert_its_level():
 
 
 def test_alerts_that_fired_or_could_not_be_evaluated_are_shown_and_those_that_are_fine_are_not():
-    assert [alert["level"] for alert in view.alerts([FIRED, FINE, ABSENT])] == ["critical", None]
+    assert [alert["level"] for alert in view.alerts([FIRED, FINE, ABSENT])] == ["critical", "info"]
 
 
 def test_a_guess_is_shown_as_committed():
