@@ -188,7 +188,7 @@ class Session(Sides):
         outcome = self.workers.run(job, partial(self._on_frame, watch, drawn))
         last = watch.last_frame(drawn[-1] if drawn else None)
         if last is not None:
-            self._listener.on_frame(last)
+            self._move(last)
         run = lab.ended_run(job, outcome, started, None, rules=self._rules)
         self._take_in(self._saved(run) if watch.counted or outcome.status == "failed" else run, watch)
 
@@ -203,13 +203,16 @@ class Session(Sides):
             return
         drawn[:] = [strip_frame]
         self._monitor = frame.live.monitor
-        try:
-            self._listener.on_frame(strip_frame)
-            self._listener.on_dials(strip(frame.live.monitor, watch.setting.device))
-        except Exception as error:  # what cannot be shown must not end what is measured
-            self.tell(error)
+        self._move(strip_frame)
         if (part := watch.settled()) is not None:
             self._show(Result(a=self._a_shown, part=part))
+
+    def _move(self, frame: StripFrame) -> None:
+        try:
+            self._listener.on_frame(frame)
+            self._listener.on_dials(strip(self._monitor, self._state.setting.device))
+        except Exception as error:  # what cannot be shown must not end what is measured
+            self.tell(error)
 
     def _take_in(self, run: Run, watch: Watch) -> None:
         """A run has ended: keep it, tell its alerts, show what came of it."""

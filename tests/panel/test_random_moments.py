@@ -102,10 +102,10 @@ class Person:
         self.panel.did("pin")
 
     def close(self) -> None:
-        """Close it in code, and show it again in another cell."""
+        """Close it in code, and show it again."""
         self.kernel.execute("panel.close()")
         assert self.panel.controls.closed
-        self.panel = Shown(self.kernel, self.kernel.execute("panel", cell=f"cell {len(self.done)}"))
+        self.panel = Shown(self.kernel, self.kernel.execute("panel", cell="panel"))
 
     def execute_again(self) -> None:
         """Execute the cell again, which makes another panel."""
