@@ -38,6 +38,8 @@ class Ipykernel:
 
 
 IPYKERNELS = (Ipykernel("ipykernel7", None), Ipykernel("ipykernel6", OLD_IPYKERNEL))
+HERE = IPYKERNELS if os.environ.get("LABKIT_EVERY_IPYKERNEL") else IPYKERNELS[:1]
+"""For tests of which a few run with both anyway; `LABKIT_EVERY_IPYKERNEL=1` runs all of them with both."""
 # For a test whose answer does not depend on the kernel: it runs with the environment's own only.
 one_ipykernel = pytest.mark.parametrize("ipykernel", IPYKERNELS[:1], ids=["ipykernel7"], indirect=True)
 

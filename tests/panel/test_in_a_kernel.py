@@ -1,7 +1,6 @@
 """The panel in a real kernel, driven by the messages of a page: with the environment's ipykernel and with the one before it."""
 
 import json
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -13,17 +12,13 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from labkit.device.open import cuda_count
 from labkit.panel.page import EMPTY, SLOTS
 from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
-from tests.browser.equipment import IPYKERNELS, Ipykernel, one_ipykernel
+from tests.browser.equipment import HERE, Ipykernel, one_ipykernel
 from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended, started
 from tests.panel.shown import Shown
 
 SMALL = "image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', device='simulated:t4', {SMALL})\npanel"
 FIGURES = SLOTS[2:]
-
-
-HERE = IPYKERNELS if os.environ.get("LABKIT_EVERY_IPYKERNEL") else IPYKERNELS[:1]
-"""What does not depend on the kernel runs with the older one on request; the browser tests, the headless ones and the random moments always do."""
 
 
 @pytest.fixture(scope="module", params=HERE, ids=lambda ipykernel: ipykernel.name)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from labkit.experiments import experiment
-from tests.browser.equipment import IPYKERNELS, Ipykernel, one_ipykernel
+from tests.browser.equipment import HERE, IPYKERNELS, Ipykernel, one_ipykernel
 from tests.panel.kernel import Kernel, ended, started
 from tests.panel.shown import Shown
 
@@ -26,7 +26,7 @@ MOMENTS = 22
 """With each ipykernel, and three more at which the kernel ends."""
 
 
-@pytest.fixture(scope="module", params=IPYKERNELS, ids=lambda ipykernel: ipykernel.name)
+@pytest.fixture(scope="module", params=HERE, ids=lambda ipykernel: ipykernel.name)
 def ipykernel(request: pytest.FixtureRequest) -> Ipykernel:
     return request.param
 
