@@ -1,7 +1,8 @@
 # Each target does all of its own set-up: the virtual environment, the pinned dependencies, the package.
 #
 #   make demo        the main job: measure, predict, notebook, report
-#   make test        the tests (what CI calls); TESTS=tests/knobs runs some; those in a browser need Chromium
+#   make test        the tests (what CI calls), in two processes; TESTS=tests/knobs runs some, PROCESSES=0 in one
+#                    process; those in a browser need Chromium
 #   make bench       the benchmarks; ONLY=loader runs one
 #   make lab         JupyterLab at notebooks/00_start_here.ipynb; ARGS=--no-browser passes flags on
 #
@@ -10,6 +11,7 @@
 
 PYTHON ?= python3
 TESTS  ?= tests
+PROCESSES ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
@@ -24,7 +26,7 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/ruff check labkit tests
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q $(TESTS)
+	$(BIN)/python -m pytest -q -n $(PROCESSES) --dist loadfile $(TESTS)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ONLY)

@@ -8,10 +8,23 @@ from pydantic import model_validator
 from labkit.data.locate import datasets_root
 from labkit.errors import DataError
 from labkit.experiments.experiment import Experiment
+from labkit.experiments.loading import (
+    COPY_STREAM,
+    LOADER,
+    LOG_EVERY,
+    LOG_SYNC,
+    NON_BLOCKING,
+    PINNED,
+    PREFETCH,
+    PRESETS,
+    WORKERS,
+    CopyStream,
+    Loader,
+    widths,
+)
 from labkit.kernels.pipeline import pipeline
 from labkit.knobs import Knobs, knob
 
-_NO_LINK = "host and device memory are the same here"
 _SMALLEST_OF_ONE = {"small": 17, "large": 33}  # below, the last block halves an image to one pixel
 
 
@@ -23,21 +36,17 @@ class PipelineKnobs(Knobs):
     when its step has ended.
     """
 
-    prefetch: int = knob(2, "batches loaded ahead of the step; 0 is the synchronous program", unit="batches", ge=0, le=64)
-    workers: int = knob(
-        1, "loader threads, or loader processes", unit="workers", ge=1, le=64, cold_when={"loader": "processes"}
-    )
+    prefetch: int = PREFETCH
+    workers: int = WORKERS
     batch_size: int = knob(16, "images in a step", unit="images", ge=1, le=4096)
     augment_on: Literal["cpu", "gpu"] = knob("cpu", "where images are cropped and flipped")
     normalise_on: Literal["cpu", "gpu"] = knob("cpu", "where bytes become floats")
-    pinned: bool = knob(True, "load into pinned host memory", inert={"cpu": f"pinned memory cannot act on cpu: {_NO_LINK}"})
-    non_blocking: bool = knob(True, "the copy does not hold the host")
-    copy_stream: Literal["own", "compute"] = knob("own", "the lane that copies to the device: its own, or compute's")
-    log_every: int = knob(1, "steps between readings of the loss; 0 never reads it", unit="steps", ge=0, le=1_000_000)
-    log_sync: bool = knob(False, "reading the loss holds the host at once")
-    loader: Literal["threads", "inline", "processes"] = knob(
-        "threads", "who loads: worker threads, the host itself, or the processes of a torch DataLoader", live=False
-    )
+    pinned: bool = PINNED
+    non_blocking: bool = NON_BLOCKING
+    copy_stream: CopyStream = COPY_STREAM
+    log_every: int = LOG_EVERY
+    log_sync: bool = LOG_SYNC
+    loader: Loader = LOADER
     image_size: int = knob(96, "side of the square images that are trained on", unit="pixels", ge=16, le=1024, live=False)
     model: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
     seed: int = knob(0, "of the order, the crops and the weights", ge=0, le=2**31, live=False)
@@ -73,11 +82,6 @@ def _folder(text: str) -> Path:
         raise DataError(f"data={text!r} is not a folder here: {error}") from error
 
 
-def widths(knobs: PipelineKnobs) -> dict[str, int]:
-    """Loaders are the only lane with more than one unit: threads that load, or that each wait for a process of their own."""
-    return {"workers": knobs.workers}
-
-
 EXPERIMENT = Experiment(
     name="pipeline",
     question="What does loading ahead of the training step gain, and on which side should the preparation run?",
@@ -86,8 +90,7 @@ EXPERIMENT = Experiment(
     prepare=prepare,
     widths=widths,
     presets={
-        "naive": {"prefetch": 0, "loader": "inline", "pinned": False, "non_blocking": False, "log_sync": True},
-        "overlapped": {"prefetch": 4},
+        **PRESETS,
         "GPU preprocessing": {"prefetch": 4, "augment_on": "gpu", "normalise_on": "gpu"},
     },
 )

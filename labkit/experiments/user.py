@@ -6,10 +6,23 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from labkit.experiments.experiment import Experiment
-from labkit.experiments.pipeline import widths
+from labkit.experiments.loading import (
+    COPY_STREAM,
+    LOADER,
+    LOG_EVERY,
+    LOG_SYNC,
+    NON_BLOCKING,
+    PINNED,
+    PREFETCH,
+    PRESETS,
+    WORKERS,
+    CopyStream,
+    Loader,
+    widths,
+)
 from labkit.kernels.pipeline import pipeline
 from labkit.knobs import Knobs, knob
 
@@ -18,26 +31,19 @@ if TYPE_CHECKING:
 
     from labkit.workloads.parts import Packed
 
-_NO_LINK = "host and device memory are the same here"
-
-
 class UserKnobs(Knobs):
     """The knobs of pipelined training that ask nothing of the data. Live ones act on the next step; cold ones restart the worker,
     and so does `workers` where processes load."""
 
-    prefetch: int = knob(2, "batches loaded ahead of the step; 0 is the synchronous program", unit="batches", ge=0, le=64)
-    workers: int = knob(
-        1, "loader threads, or loader processes", unit="workers", ge=1, le=64, cold_when={"loader": "processes"}
-    )
+    prefetch: int = PREFETCH
+    workers: int = WORKERS
     batch_size: int = knob(16, "items in a step", unit="items", ge=1, le=4096)
-    pinned: bool = knob(True, "load into pinned host memory", inert={"cpu": f"pinned memory cannot act on cpu: {_NO_LINK}"})
-    non_blocking: bool = knob(True, "the copy does not hold the host")
-    copy_stream: Literal["own", "compute"] = knob("own", "the lane that copies to the device: its own, or compute's")
-    log_every: int = knob(1, "steps between readings of the loss; 0 never reads it", unit="steps", ge=0, le=1_000_000)
-    log_sync: bool = knob(False, "reading the loss holds the host at once")
-    loader: Literal["threads", "inline", "processes"] = knob(
-        "threads", "who loads: worker threads, the host itself, or the processes of a torch DataLoader", live=False
-    )
+    pinned: bool = PINNED
+    non_blocking: bool = NON_BLOCKING
+    copy_stream: CopyStream = COPY_STREAM
+    log_every: int = LOG_EVERY
+    log_sync: bool = LOG_SYNC
+    loader: Loader = LOADER
     seed: int = knob(0, "of the order, and of the weights that a function makes", ge=0, le=2**31, live=False)
 
 
@@ -94,9 +100,6 @@ def workload(
         kernel=pipeline,
         prepare=Preparation(packed),
         widths=widths,
-        presets={
-            "naive": {"prefetch": 0, "loader": "inline", "pinned": False, "non_blocking": False, "log_sync": True},
-            "overlapped": {"prefetch": 4},
-        },
+        presets=PRESETS,
         content=packed.digest,
     )

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from labkit.figures.colours import with_alpha
 from labkit.figures.look import Look, looks
-from labkit.figures.marks import draw_marks
+from labkit.figures.marks import Span, draw_marks
 from labkit.figures.numbers import TimeUnit, time_unit
 from labkit.figures.shown import Shown
 from labkit.figures.theme import Theme, dress, plain, say
@@ -37,6 +37,8 @@ def throughput_over_time(runs: Sequence[Shown], theme: Theme = "either") -> go.F
     for run, look in zip(runs, looks(runs), strict=True):
         if run.trace is not None:
             _add_run(figure, run, run.trace, look, unit)
+    kept = [(run, run.trace.start_ns) for run in runs if run.trace is not None]
+    draw_marks(figure, [(run, Span(opened, opened, opened + longest_ns)) for run, opened in kept], unit)
     words = "pale: outside the window that the metrics count"
     dress(figure, "Throughput over time", runs, theme, height=300, words=words)
     figure.update_yaxes(title_text="items/s", rangemode="tozero")
@@ -75,7 +77,6 @@ def _add_run(figure: go.Figure, run: Shown, trace: Trace, look: Look, unit: Time
     steady = rates(trace, first_ns, last_ns)
     if len(steady.items_per_s):
         figure.add_trace(_line(run, look, steady, trace.start_ns, unit))
-    draw_marks(figure, run, trace.start_ns, unit)
 
 
 def _line(run: Shown, look: Look, rates: Rates, opened_ns: int, unit: TimeUnit) -> go.Scatter:

@@ -7,7 +7,7 @@ is drawn as its busy share in at most 2000 bins.
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from labkit.figures.marks import draw_marks
+from labkit.figures.marks import Span, draw_marks
 from labkit.figures.numbers import grouped, time_unit
 from labkit.figures.op_bars import joined, op_bars, op_names
 from labkit.figures.raster import BINS, rasters
@@ -95,7 +95,7 @@ def _draw(
     for part in rasters(trace, slices, view) if crowded else op_bars(run, trace, slices, view, names):
         part.showlegend = part.showlegend and not _is_in_legend(figure, part)
         figure.add_trace(part, **place)
-    draw_marks(figure, run, view.origin_ns, view.unit, view.first_ns, view.last_ns, row or 1)
+    draw_marks(figure, [(run, Span(view.origin_ns, view.first_ns, view.last_ns))], view.unit, row or 1)
     rows = [plain(name) for name in row_names(trace)]
     ticks = {"tickvals": list(range(len(rows))), "ticktext": rows, "range": [len(rows) - 0.4, -0.6]}
     figure.update_yaxes(**ticks, showgrid=False, zeroline=False, **place)

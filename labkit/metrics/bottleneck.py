@@ -24,13 +24,15 @@ _PROGRAM = "the host program"
 
 
 def bottleneck(
-    causes: Mapping[str, Mapping[Cause, float]], utilization: Mapping[str, Metric], overlapped: Metric
+    causes: Mapping[str, Mapping[Cause, float]], utilization: Mapping[str, Metric], overlapped: Metric, occupied: Mapping[str, float]
 ) -> str:
     """What holds the run back. The same numbers always give the same sentence.
 
-    causes  lane → what it waited for, as shares of its time (`waits_by_cause`)
-    A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; lanes that are
-    busy together for less than 10 % of their time do not overlap.
+    causes    lane → what it waited for, as shares of its time (`waits_by_cause`)
+    occupied  lane → share of the time that any of its units was busy
+    A lane that is busy 70 % of the time or more is called the bottleneck if it is the busiest; so is one of several
+    units of which some are always busy and the others have nothing to do. Lanes that are busy together for less
+    than 10 % of their time do not overlap.
     """
     lane = busiest_lane(utilization)
     host = utilization[HOST].value or 0.0 if HOST in utilization else 0.0
@@ -39,6 +41,8 @@ def bottleneck(
     share = utilization[lane].value or 0.0
     if host >= SATURATED and host > share:
         return f"{_PROGRAM} is the bottleneck: busy {format_percent(host)} of the time; {lane} waits for it."
+    if share < SATURATED and occupied.get(lane, 0.0) > 1 - APART:
+        return _unemployed(lane, share)
     apart = overlapped.value is not None and overlapped.n > 1 and overlapped.value < APART
     if apart and share < 1 - APART:
         busiest = f"{lane}, {format_percent(share)}"
@@ -47,6 +51,12 @@ def bottleneck(
         return _saturated(lane, share, causes)
     busiest = f"{lane}, the busiest, is busy {format_percent(share)} of the time"
     return f"no lane is saturated: {busiest}{_mostly(causes[lane])}."
+
+
+def _unemployed(lane: str, share: float) -> str:
+    it_is = f"{_WHAT.get(role_of(lane), lane)} is the bottleneck"
+    whose = "the workers are" if role_of(lane) == "workers" else f"the units of {lane} are"
+    return f"{it_is}, yet {whose} busy {format_percent(share)} of their time: too little is in flight to employ them all."
 
 
 def _saturated(lane: str, share: float, causes: Mapping[str, Mapping[Cause, float]]) -> str:

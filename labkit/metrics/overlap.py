@@ -22,12 +22,18 @@ _DEFINITION = f"time with two or more of {', '.join(STAGES)} busy ÷ time with a
 class Overlap:
     """Who was busy with whom.
 
+    busy_ns  lane → time that any of its units was busy
     both_ns  pair of lanes, in order of name → time that both were busy
     share    the overlapped share of the busy time
     """
 
+    busy_ns: dict[str, int]
     both_ns: dict[tuple[str, str], int]
     share: Metric
+
+    def occupied(self, start_ns: int, end_ns: int) -> dict[str, float]:
+        """Lane → share of the time between two instants that any of its units was busy."""
+        return {lane: busy / (end_ns - start_ns) for lane, busy in self.busy_ns.items()} if end_ns > start_ns else {}
 
 
 def overlap(trace: Trace, start_ns: int, end_ns: int, units: Iterable[UnitSlices] | None = None) -> Overlap:
@@ -44,7 +50,8 @@ def overlap(trace: Trace, start_ns: int, end_ns: int, units: Iterable[UnitSlices
     pairs = combinations(range(len(lanes)), 2)
     both = {(lanes[i], lanes[j]): int(lengths[busy[i] & busy[j]].sum()) for i, j in pairs}
     stages = [mask for lane, mask in zip(lanes, busy, strict=True) if role_of(lane) in STAGES]
-    return Overlap(both, _share(stages, lengths))
+    alone = {lane: int(lengths[mask].sum()) for lane, mask in zip(lanes, busy, strict=True)}
+    return Overlap(alone, both, _share(stages, lengths))
 
 
 def role_of(lane: str) -> str:

@@ -15,6 +15,7 @@ from labkit.metrics.bound import bound_efficiency
 from labkit.metrics.cause import Cause
 from labkit.metrics.latency import batch_age_of, batch_ages_ns, step_interval_of, step_intervals_ns
 from labkit.metrics.metric import Metric
+from labkit.metrics.overlap import overlap
 from labkit.metrics.stalls import account, in_words, waits_by_cause
 from labkit.metrics.summary import OpStats, Summary, summarize
 from labkit.metrics.window import Window, steady_window
@@ -45,7 +46,7 @@ def pool(traces: Sequence[Trace], *, warmup_steps: int = 0) -> Summary:
         waiting={lane: in_words(shares) for lane, shares in causes.items()},
         overlap=overlapped,
         bound_efficiency=bound_efficiency(busy),
-        bottleneck=bottleneck(causes, busy, overlapped),
+        bottleneck=bottleneck(causes, busy, overlapped, _occupied(traces, windows)),
         ops=_pooled_ops(rounds),
         dropped=sum(summary.dropped for summary in rounds),
         steps=sum(summary.steps for summary in rounds),
@@ -89,6 +90,16 @@ def _pooled_causes(
             for cause, share in causes.items():
                 shares[cause] = shares.get(cause, 0.0) + share * weight / whole
     return pooled
+
+
+def _occupied(traces: Sequence[Trace], windows: Sequence[Window]) -> dict[str, float]:
+    """Lane → share of all windows that any of its units was busy."""
+    busy: dict[str, int] = {}
+    for trace, window in zip(traces, windows, strict=True):
+        for lane, busy_ns in overlap(trace, window.start_ns, window.end_ns).busy_ns.items():
+            busy[lane] = busy.get(lane, 0) + busy_ns
+    whole_ns = sum(window.wall_ns for window in windows) or 1
+    return {lane: busy_ns / whole_ns for lane, busy_ns in busy.items()}
 
 
 def _pooled_ops(rounds: Sequence[Summary]) -> dict[str, OpStats]:

@@ -27,6 +27,8 @@ def rules_of(alerts: str | Path | Iterable[Rule] | None) -> tuple[Rule, ...]:
         return ()
     if isinstance(alerts, str | Path):
         return read_rules(alerts)
+    if not isinstance(alerts, Iterable):
+        raise AlertError(f"alerts={alerts!r} is not allowed; give the path of a JSON file, or Rule objects")
     rules = tuple(alerts)
     strange = next((rule for rule in rules if not isinstance(rule, Rule)), None)
     if strange is not None:
@@ -52,7 +54,7 @@ def _text(path: str | Path) -> str:
     if not str(path).strip():
         raise AlertError("no file is named")
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise AlertError(f"it cannot be read: {error.strerror or error}; an example is {EXAMPLE}") from error
     except ValueError as error:  # not UTF-8, or a name that no file can have

@@ -412,13 +412,13 @@ function h(tag, attributes = {}, ...children) {
 /** A button. One that is not allowed keeps its focus, which a disabled one would lose. */
 function button(words, attributes, act) {
   const node = h("button", { type: "button", ...attributes }, words);
-  node.addEventListener("click", () => node.getAttribute("aria-disabled") !== "true" && act());
+  node.addEventListener("click", (event) => node.getAttribute("aria-disabled") !== "true" && act(event));
   return node;
 }
 
-/** A button that sends a command; `more` gives its other fields. */
+/** A button that sends a command, once for a double click (a second Stop would kill); `more` gives its other fields. */
 function asks({ spec, sender }, what, words, more) {
-  return button(words, { "data-do": what, title: spec.help[what] }, () => sender.now({ do: what, ...more?.() }));
+  return button(words, { "data-do": what, title: spec.help[what] }, ({ detail }) => detail < 2 && sender.now({ do: what, ...more?.() }));
 }
 
 function select({ spec, id }, name, ...options) {

@@ -117,7 +117,7 @@ class Panel:
             setting = session.state.setting
             run = lab.run(
                 setting.experiment, device=setting.device, seconds=self._seconds, steps=self._steps, out=self._out,
-                machine=setting.machine, pool=session.workers, alerts=self._rules, **setting.knobs.model_dump(),
+                machine=setting.machine, pool=session.workers, alerts=self._rules, **setting.chosen,
             )  # fmt: skip
         self._run = run if run.record.status == "ok" else None
         session.adopt(run)

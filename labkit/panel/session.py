@@ -18,7 +18,7 @@ from labkit.metrics.summary import Summary
 from labkit.metrics.verdict import judge
 from labkit.monitor import Reading
 from labkit.monitor.alerts import Rule, evaluate
-from labkit.monitor.strip import strip
+from labkit.monitor.strip import Dial, strip
 from labkit.panel.frame import StripFrame
 from labkit.panel.loop import Loop
 from labkit.panel.machines import preset_of
@@ -26,7 +26,7 @@ from labkit.panel.setting import Pinned, Setting, comparable
 from labkit.panel.sides import Sides
 from labkit.panel.state import Listener, Message, Phase, Result, message_of_failure
 from labkit.panel.turns import measure_turns, round_seconds
-from labkit.panel.watch import Watch
+from labkit.panel.watch import Watch, watching_dial
 from labkit.result import Run
 from labkit.runner.alerting import alerts_of, values_now
 from labkit.runner.job import Frame
@@ -55,6 +55,7 @@ class Session(Sides):
         self._then_compare = False
         self._cold_turned_s = 0.0
         self._monitor: Mapping[str, Reading] = {}
+        self._last_dials: Sequence[Dial] = ()
         self._began_s = monotonic()
         tasks = {"run": self._run, "compare": self._compare}
         self._loop = Loop(tasks, self.workers, self._on_phase, self.tell)
@@ -188,8 +189,9 @@ class Session(Sides):
         outcome = self.workers.run(job, partial(self._on_frame, watch, drawn))
         last = watch.last_frame(drawn[-1] if drawn else None)
         if last is not None:
-            self._move(last)
-        run = lab.ended_run(job, outcome, started, None, rules=self._rules)
+            self._move(last, self._last_dials)
+        notes = lab.inert_notes(setting.chosen, job)
+        run = lab.ended_run(job, outcome, started, None, notes, self._rules)
         self._take_in(self._saved(run) if watch.counted or outcome.status == "failed" else run, watch)
 
     def _on_frame(self, watch: Watch, drawn: list[StripFrame], frame: Frame) -> None:
@@ -203,14 +205,15 @@ class Session(Sides):
             return
         drawn[:] = [strip_frame]
         self._monitor = frame.live.monitor
-        self._move(strip_frame)
+        self._last_dials = (*strip(self._monitor, watch.setting.device), watching_dial(frame.live))
+        self._move(strip_frame, self._last_dials)
         if (part := watch.settled()) is not None:
             self._show(Result(a=self._a_shown, part=part))
 
-    def _move(self, frame: StripFrame) -> None:
+    def _move(self, frame: StripFrame, dials: Sequence[Dial]) -> None:
         try:
             self._listener.on_frame(frame)
-            self._listener.on_dials(strip(self._monitor, self._state.setting.device))
+            self._listener.on_dials(dials)
         except Exception as error:  # what cannot be shown must not end what is measured
             self.tell(error)
 
@@ -225,10 +228,11 @@ class Session(Sides):
         shown = part.shown("B")
         if shown is None:
             if not self._restart and record.status != "failed":
-                self._set(message=Message("info", "it ended before there was anything to show of the steps since the last toggle"))
+                nothing = "it ended before there was anything to show of the steps since the last toggle"
+                self._set(message=Message("info", record.reason or nothing))
             return
-        verdict = record.verdict  # a run that left no trace: what was seen of it is shown, and is no result
-        if run.trace is not None and record.status != "failed":
+        verdict = record.verdict  # failed, cancelled or killed: what was seen of it is shown, and is no result
+        if run.trace is not None and record.status == "ok":
             self.last_run = run
             self._last_seen = Pinned(part.setting, shown, None if watch.toggled else run)
             verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
@@ -259,6 +263,7 @@ class Session(Sides):
         self.last_run, self._last_seen = compared.b, Pinned(setting, sides[1], compared.b)
         if self._state.a is a:  # not where it was reset or pinned anew meanwhile
             self._set(a=Pinned(a.setting, sides[0], compared.a))
+        self._set(message=Message("info", compared.comparison.sentence))
         verdict = compared.b.record.verdict
         result = Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict)
         self._show(self._answered(result, setting, a))

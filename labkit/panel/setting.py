@@ -59,6 +59,11 @@ class Setting:
         return f"{self.label}: a prediction" if self.simulated else f"measured on {self.label}"
 
     @property
+    def chosen(self) -> dict[str, Any]:
+        """The knobs that are not at their defaults."""
+        return {name: value for name, (value, _) in self.knobs.differences(type(self.knobs)()).items()}
+
+    @property
     def inert(self) -> dict[str, str]:
         """The knobs that cannot act here, and why."""
         reasons = {name: self.knobs.inert_reason(name, self.kind) for name in type(self.knobs).model_fields}

@@ -114,7 +114,7 @@ def message_of(error: BaseException) -> Message:
             NoSuchDevice: "choose another device",
             MachineError: "choose another machine, or calibrate this one with `labkit calibrate`",
             DataError: "check the folder that `data` names",
-            StoreError: "make room, or name another runs folder with out",
+            StoreError: "name another runs folder with out, or make room in this one",
             WorkerDied: "press Run to start a new one",
         }
         hint = next((words for kind, words in hints.items() if isinstance(error, kind)), "")

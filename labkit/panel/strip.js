@@ -2,9 +2,9 @@
 
 const WINDOW_S = 30, KEPT_S = 120, KEPT_POINTS = 1200;
 const GAP_S = 1.5; // points further apart are not joined
-const SILENT_MS = 3000; // of a run that is no longer called running
+const SILENT_MS = 3000; // then it is not called running
 const ACK_MS = 1000;
-const CALM_MS = 500; // between changes of the big numbers; of all, where people want less motion
+const CALM_MS = 500; // between changes of the big numbers; of all, for less motion
 const SPOKEN_MS = 2000; // between announcements
 const LEFT = 70, RIGHT = 52, ROW = 13; // gutters, height of a row of words
 const FRAME = `<div class="top"><div class="tiles"></div><div class="tile change"><div></div><b></b></div>
@@ -14,7 +14,7 @@ const FRAME = `<div class="top"><div class="tiles"></div><div class="tile change
 const TILE = '<div class="tile"><div></div><b></b></div>';
 const NOTHING = { n: 0, now_s: 0, lanes: [], rows: [], names: [], marks: [], label: "", tiles: [] };
 
-/** What the page knows: one for each model, however many views show it. */
+/** What the page knows: one for a model, however many views show it. */
 class History {
   views = new Set();
   head = NOTHING;
@@ -184,7 +184,7 @@ class View {
     this.drawRate(points, panes.rate, head.simulated);
     this.drawSteps(points, panes.step);
     [["throughput, items/s", panes.rate], ["step interval, ms", panes.step]].forEach(([words, { top }]) =>
-      this.text(words + (head.simulated ? ", a prediction" : ""), LEFT + 4, top + 8, this.muted, "left"));
+      this.rimmed(words + (head.simulated ? ", a prediction" : ""), LEFT + 4, top + 8, this.muted, "left"));
     this.drawLanes(points, panes.lanes, head.lanes);
     this.drawTimeline(head, panes.units);
     this.drawMarks(head, panes);
@@ -254,7 +254,7 @@ class View {
       if (mark.t_s > now_s - 1) line(this.right + (mark.t_s - now_s) * this.wide, units.top, units.bottom);
     }
     for (const { words, start, y, newest } of rows.flat()) {
-      this.text(words, start + 3, y + 7, newest ? this.ink : this.muted, "left", newest);
+      this.rimmed(words, start + 3, y + 7, newest ? this.ink : this.muted, "left", newest);
     }
   }
 
@@ -327,12 +327,18 @@ class View {
     this.text(name, LEFT - 9, y, this.ink, "right");
   }
 
-  /** Words with a rim in the colour of the page, so that they can be read on anything. */
   text(words, x, y, fillStyle, textAlign, bold) {
     this.font(bold);
-    Object.assign(this.pen, { textAlign, fillStyle, strokeStyle: this.page, lineWidth: 3 });
-    this.pen.strokeText(words, x, y);
+    Object.assign(this.pen, { textAlign, fillStyle });
     this.pen.fillText(words, x, y);
+  }
+
+  /** Words with a rim, to be read on anything: dear. */
+  rimmed(words, x, y, ...look) {
+    this.font(look[2]);
+    Object.assign(this.pen, { textAlign: look[1], strokeStyle: this.page, lineWidth: 3 });
+    this.pen.strokeText(words, x, y);
+    this.text(words, x, y, ...look);
   }
 
   font(bold) {
@@ -425,7 +431,7 @@ function inDigits(value) {
   return value < 1000 ? String(+value.toPrecision(3)) : Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
-/** A buffer as numbers; it may begin anywhere in what was received. */
+/** A buffer as numbers; it may begin anywhere. */
 function floats(view) {
   return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 }
@@ -434,7 +440,7 @@ function say(element, text) {
   if (element.textContent !== text) element.textContent = element.title = text;
 }
 
-/** Called once for each model: its views share one history. */
+/** Once for each model. */
 export default () => {
   let history;
   return {

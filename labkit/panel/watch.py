@@ -11,6 +11,7 @@ from time import monotonic
 from labkit.errors import LabkitError
 from labkit.figures.shown import Shown
 from labkit.metrics.summary import summarize
+from labkit.monitor.strip import Dial
 from labkit.panel.frame import StripFrame
 from labkit.panel.pulse import Pulse
 from labkit.panel.segments import Segment
@@ -18,7 +19,7 @@ from labkit.panel.setting import Setting
 from labkit.runner.job import Frame, Job, Live
 from labkit.trace import Trace
 from labkit.trace.mirror import Mirror
-from labkit.units import NS_PER_S
+from labkit.units import ABSENT, NS_PER_S, format_percent
 
 FIRST_LOOK_S = 2.0
 
@@ -127,9 +128,13 @@ class Watch:
         return self._pulse is not None and len(self._pulse.segments.all) > 1
 
 
-def watching_share(live: Live) -> float | None:
-    """What making frames has cost the worker so far: CPU time of that thread ÷ time of the run."""
-    return live.watching_s / (live.part.now_ns / NS_PER_S) if live.part.now_ns > 0 else None
+def watching_dial(live: Live) -> Dial:
+    """What watching costs the worker: CPU time of the thread that makes its frames ÷ time of the run, to a tenth of a per cent."""
+    name, label, unit = "watching_cpu_share", "cost of watching", "share of one core"
+    if live.part.now_ns <= 0:
+        return Dial(name, label, ABSENT, None, unit, "the run has just begun")
+    share = round(live.watching_s / (live.part.now_ns / NS_PER_S), 3)
+    return Dial(name, label, format_percent(share), share, unit)
 
 
 def _in_flight(setting: Setting) -> int:

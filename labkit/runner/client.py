@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
@@ -20,6 +20,7 @@ from typing import Any
 
 import cloudpickle
 
+from labkit.device.memory import free_memory_words
 from labkit.errors import TraceError, WorkerDied
 from labkit.knobs import Knobs
 from labkit.runner.job import Frame, Job, Outcome
@@ -261,7 +262,7 @@ class Worker:
             return f"the connection to the worker broke: {error!r}"
         if code < 0:
             name = signal.Signals(-code).name
-            hint = f"; {_free_memory()}" if -code == signal.SIGKILL else ""
+            hint = f"; {free_memory_words()}" if -code == signal.SIGKILL else ""
             return f"the worker process was ended by {name}{hint}"
         return f"the worker process ended with exit code {code}"
 
@@ -270,13 +271,3 @@ class Worker:
             return self._log.read_text(errors="replace")[-2000:]
         except OSError:
             return ""
-
-
-def _free_memory() -> str:
-    import psutil
-
-    from labkit.units import format_bytes
-
-    memory: Mapping[str, Any] = psutil.virtual_memory()._asdict()
-    free = f"{format_bytes(memory['available'])} of {format_bytes(memory['total'])} of memory are free now"
-    return f"perhaps out of memory: {free}" if memory["available"] < memory["total"] / 10 else free

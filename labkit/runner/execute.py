@@ -7,7 +7,7 @@ import gc
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import perf_counter, perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
     began = perf_counter()
     device: Device | None = None
     try:
-        with _garbage_collected_first():
+        with nullcontext() if job.simulated else _garbage_collected_first():
             device = open_device(job.device, _opening(job))
             workload.begin()
             failure, detail, cancelled = _drive(job, workload, device, controls)
@@ -180,7 +180,7 @@ def _opening(job: Job) -> Opening:
 
 @contextmanager
 def _garbage_collected_first() -> Iterator[None]:
-    """Collect garbage before the run and freeze what is left, so that no collection walks the set-up during it."""
+    """Collect garbage before the run and freeze what is left, so that no collection walks the set-up while time is measured."""
     gc.collect()
     gc.freeze()
     try:

@@ -49,9 +49,14 @@ class Job:
     live: bool = False
 
     @property
+    def simulated(self) -> bool:
+        """Whether it runs on virtual time."""
+        return self.device.startswith("simulated")
+
+    @property
     def where(self) -> str:
         """What a workload is prepared for: "cpu", "cuda:0", or "simulated" whatever the machine."""
-        return "simulated" if self.device.startswith("simulated") else self.device
+        return "simulated" if self.simulated else self.device
 
     @property
     def set_up(self) -> str:

@@ -21,7 +21,7 @@ def record_of(job: Job, outcome: Outcome, *, run_id: str, started: datetime, not
     status, reason = outcome.status, outcome.failure
     if failure and status == "ok":
         status, reason = "failed", failure
-    measured = not job.device.startswith("simulated")
+    measured = not job.simulated
     return RunRecord(
         id=run_id,
         key=job.key,
@@ -74,7 +74,7 @@ def _label(job: Job, trace: Trace | None) -> str:
 def _machine(job: Job) -> dict[str, Any] | None:
     """The figures of the machine: the simulated one, or this one as far as it has been calibrated."""
     try:
-        name = job.device.partition(":")[2] if job.device.startswith("simulated") else "this"
+        name = job.device.partition(":")[2] if job.simulated else "this"
         return (job.machine or load_machine(name)).as_dict()
     except LabkitError:
         return None

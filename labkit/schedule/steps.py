@@ -7,6 +7,7 @@ toggles that change the knobs of the steps to come.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from labkit.errors import ExperimentError
@@ -34,12 +35,20 @@ class Budget:
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise ExperimentError("a run needs a budget: give steps or seconds")
+        _check_kind("steps", self.steps, Integral, "a whole number")
+        _check_kind("seconds", self.seconds, Real, "a number")
+        _check_kind("warmup", self.warmup, Integral, "a whole number")
         if self.steps is not None and (self.steps < 1 or self.steps > 10**9):
             raise ExperimentError(f"steps={self.steps} is out of range: 1 to 1,000,000,000 are allowed")
         if self.seconds is not None and not 0 < self.seconds <= 86_400:
             raise ExperimentError(f"seconds={self.seconds} is out of range: more than 0, at most 86400 (a day)")
         if self.warmup < 0:
             raise ExperimentError(f"warmup={self.warmup} is out of range: 0 or more steps are allowed")
+
+
+def _check_kind(name: str, value: Any, kind: type, words: str) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+        raise ExperimentError(f"{name}={value!r} is not allowed; allowed: {words}")
 
 
 class Steps:

@@ -29,13 +29,12 @@ from time import monotonic
 from typing import Any
 
 import cloudpickle
-import psutil
 import torch
 from torch.utils.data import DataLoader
 
-from labkit.errors import ContractError, DataError, WorkerDied
+from labkit.device.memory import free_memory_words
+from labkit.errors import ContractError, DataError, KnobError, WorkerDied
 from labkit.schedule import Elsewhere
-from labkit.units import format_bytes
 from labkit.workloads.loader_process import STOP, Answer, Ready, Requests, as_it_is
 
 START_TIMEOUT_S = 120.0
@@ -82,6 +81,14 @@ class ProcessLoader:
     def failed(self) -> bool:
         """Whether it makes nothing any more, because a process has died or it was closed."""
         return self._failure is not None
+
+    def check_workers(self, wanted: int) -> None:
+        """Raises KnobError where a step wants another number of processes than there are."""
+        if wanted != self.workers:
+            raise KnobError(
+                f"workers={wanted} cannot act on a run whose loader is processes: it has {self.workers}, and they are fixed while "
+                f"it goes on; end it and run again with workers={wanted}"
+            )
 
     def make(self, request: Any) -> Elsewhere:
         """Ask this thread's process for a result, and sleep until it is there; with the times at which it was worked on.
@@ -190,7 +197,7 @@ class ProcessLoader:
             return f"(pid {process.pid}) ended with exit code {code}"
         words = f"(pid {process.pid}) was ended by {signal.Signals(-code).name}"
         if -code == signal.SIGKILL:
-            return f"{words}; {_free_memory()}"
+            return f"{words}; {free_memory_words()}"
         if -code == signal.SIGBUS:
             return f"{words}: shared memory is full; start the container with --shm-size=2g, or take loader='threads'"
         return words
@@ -249,9 +256,3 @@ def _opened(answer: Answer, number: int) -> Any:
         return came
     came.add_note(f"in loader process {number}:\n{answer.trail}")
     raise came
-
-
-def _free_memory() -> str:
-    memory = psutil.virtual_memory()
-    free = f"{format_bytes(memory.available)} of {format_bytes(memory.total)} of memory are free now"
-    return f"perhaps out of memory: {free}" if memory.available < memory.total / 10 else free

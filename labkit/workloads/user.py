@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from labkit.errors import ExperimentError, KnobError
+from labkit.errors import ExperimentError
 from labkit.schedule import HOST, Cost, Elsewhere, Op, Step
 from labkit.units import format_time
 from labkit.workloads.batches import Batch, BatchBuffers
@@ -94,7 +94,9 @@ class UserTraining(Training):
             work = processes.make(chosen)
             return work._replace(value=kept(work.value))
 
-        processes = self._processes_for(step.knobs.workers)
+        processes = self._processes
+        if processes is not None:
+            processes.check_workers(step.knobs.workers)
         cost = Cost(bytes=self._form.bytes(size), fixed_ns=size * self._sample.item_ns)
         return self.op("load", self._load_lane, run if processes is None else run_elsewhere, cost, step)
 
@@ -142,16 +144,6 @@ class UserTraining(Training):
         return notes
 
     # ---- inside -------------------------------------------------------------------------------------------
-
-    def _processes_for(self, workers: int) -> ProcessLoader | None:
-        """The processes, where they load. Raises KnobError for another number of them than there are."""
-        there = self._processes
-        if there is not None and there.workers != workers:
-            raise KnobError(
-                f"workers={workers} cannot act on a run whose loader is processes: it has {there.workers}, and they are fixed while "
-                f"it goes on; end it and run again with workers={workers}"
-            )
-        return there
 
     def _counted(self, learning: Learning, size: int) -> TrainingCosts | None:
         """The costs; None where they cannot be counted, which is no reason not to measure."""

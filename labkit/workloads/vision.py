@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from labkit.data.photos import Photos
-from labkit.errors import KnobError
 from labkit.schedule import HOST, Cost, Elsewhere, Op, Step
 from labkit.workloads.buffers import Buffers
 from labkit.workloads.footprint import footprint, training_state_bytes
@@ -91,8 +90,10 @@ class VisionTraining(Training):
             work, batch = self._loaded_elsewhere(request, pinned, slot)
             return work._replace(value=(batch, device_crops))
 
-        self._check_workers(knobs)
-        load = run if self._processes is None else run_elsewhere
+        load = run
+        if self._processes is not None:
+            self._processes.loader.check_workers(knobs.workers)
+            load = run_elsewhere
         return self.op("+".join(request.stages), self._load_lane, load, cost, step)
 
     def copy(self, step: Step, slot: int) -> Op:
@@ -190,15 +191,6 @@ class VisionTraining(Training):
     def _host_bytes(self, stages: tuple[str, ...], size: int) -> int:
         pixels = 3 * size * self.batches.side**2
         return (2 * pixels if "augment" in stages else 0) + (21 * pixels if "normalise" in stages else 0)
-
-    def _check_workers(self, knobs: Any) -> None:
-        """Raises KnobError for another number of workers than there are processes."""
-        there = None if self._processes is None else self._processes.loader.workers
-        if there is not None and knobs.workers != there:
-            raise KnobError(
-                f"workers={knobs.workers} cannot act on a run whose loader is processes: it has {there}, and they are fixed while "
-                f"it goes on; end it and run again with workers={knobs.workers}"
-            )
 
 
 def _host_stages(knobs: Any) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 GUARD_S = 90
 POLL_MS = 50
+SAVES = 5
+SAVED_MS = 3000
 DRIVER = Path(__file__).with_name("driver.js")
 Found = TypeVar("Found")
 
@@ -119,14 +121,16 @@ class NotebookPage:
     # File, looks, memory
 
     def save(self) -> Path:
-        """Saves with Ctrl+S; the path of the notebook, once the file has changed."""
+        """Saves with Ctrl+S, again where an output changed meanwhile; the path of the notebook, once the file has all of it."""
         path = self.lab.root / self.notebook
-        before = path.stat().st_mtime_ns
-        self.page.evaluate("window.jupyterapp.shell.activateById(driver.panel().id)")
-        self.page.keyboard.press("Control+s")
-        self.until(lambda: path.stat().st_mtime_ns != before and _is_whole(path), f"a new {path.name} on disk")
-        self.wait_for("!driver.panel().context.model.dirty", "JupyterLab's word that it has saved")
-        return path
+        for _ in range(SAVES):
+            before = path.stat().st_mtime_ns
+            self.page.evaluate("window.jupyterapp.shell.activateById(driver.panel().id)")
+            self.page.keyboard.press("Control+s")
+            self.until(lambda before=before: path.stat().st_mtime_ns != before and _is_whole(path), f"a new {path.name} on disk")
+            if self.comes_true("!driver.panel().context.model.dirty", SAVED_MS):
+                return path
+        raise AssertionError(f"{path.name} was saved {SAVES} times, and each time something changed meanwhile")
 
     def use_theme(self, name: str) -> None:
         """Switches this page to a theme (`lab.LIGHT`, `lab.DARK`); JupyterLab keeps it for later pages."""
@@ -158,6 +162,16 @@ class NotebookPage:
     def complaints(self) -> list[Complaint]:
         """Console errors and uncaught exceptions so far, without those that JupyterLab makes and those allowed."""
         return [complaint for complaint in self._complaints if not complaint.matches(*HARMLESS, *self._allowed)]
+
+    def comes_true(self, expression: str, within_ms: float) -> bool:
+        """Whether a JavaScript expression is true, or becomes so."""
+        from playwright.sync_api import TimeoutError as Late
+
+        try:
+            self.page.wait_for_function(f"() => {expression}", polling=POLL_MS, timeout=within_ms)
+        except Late:
+            return False
+        return True
 
     def wait_for(self, expression: str, what: str) -> None:
         """Waits until a JavaScript expression is true; `what` names it where it never is."""

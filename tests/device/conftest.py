@@ -1,6 +1,5 @@
 """Rigs: each device, with ops that mean the same on all of them. A machine whose every figure has the source "test"."""
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import sleep
@@ -15,6 +14,7 @@ from labkit.device.simulated import SimulatedDevice
 from labkit.schedule import Cost, Lane, Op
 from labkit.trace import Recorder
 from tests.device.fake_cuda import FakeCuda
+from tests.threads import labkit_threads
 
 MS = 1_000_000
 FIGURES = {
@@ -152,7 +152,7 @@ def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
         device.cancel()
         device.close()
         assert getattr(getattr(device, "api", None), "broken_rules", []) == []
-    assert lane_threads() == []
+    assert labkit_threads() == []
 
 
 @pytest.fixture
@@ -161,7 +161,3 @@ def live_rig(rig: Rig) -> Rig:
     if not rig.live:
         pytest.skip("the simulated device never runs an op")
     return rig
-
-
-def lane_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("labkit-")]

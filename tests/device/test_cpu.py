@@ -1,6 +1,5 @@
 """The cpu device shares out cores: too many for one thread are refused, too many in all are said."""
 
-import threading
 
 import pytest
 
@@ -9,6 +8,7 @@ from labkit.device.cpu import CpuDevice
 from labkit.errors import NotEnoughThreads
 from labkit.schedule import Lane, Op
 from labkit.trace import Recorder
+from tests.threads import labkit_threads
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_a_thread_that_asks_for_more_cores_than_there_are_is_refused(share: int)
         NotEnoughThreads, match=f"lane 'compute' asks for {share} cores; this process may use 1 to 4"
     ):
         CpuDevice(shares={"compute": share})
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("labkit-")]
+    assert labkit_threads() == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from labkit.errors import DeviceError, NoSuchDevice, OpFailed, OpSkipped
 from labkit.schedule import Handle, Lane, Op, Status
 from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
 from tests.device.fake_cuda import FakeCuda, HandClock
+from tests.threads import labkit_threads
 
 SECOND = 1_000_000_000
 HANG_GUARD_S = 30
@@ -48,7 +49,7 @@ def device(fake: FakeCuda, clock: HandClock) -> Iterator[CudaDevice]:
     device.cancel()
     device.close()
     assert fake.broken_rules == []
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("labkit-")]
+    assert labkit_threads() == []
 
 
 @pytest.fixture
@@ -430,11 +431,11 @@ def test_close_waits_for_the_gpu_and_leaves_no_thread(device, fake, gpu_op):
     for role in ("h2d", "compute", "d2h"):
         device.submit(gpu_op("op", role))
     device.submit(Op("load", Lane("workers"), int))
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("labkit-")]
+    assert labkit_threads()
     device.close()
     device.close()
     assert [call for call in fake.calls if call == ("synchronize_all",)] == [("synchronize_all",)]
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("labkit-")]
+    assert labkit_threads() == []
     assert len(device.events) == 0 and device.flights == {}
 
 

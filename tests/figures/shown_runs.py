@@ -15,9 +15,10 @@ ITEMS = 32
 
 
 def pipeline_trace(
-    prefetch: int, steps: int, load_us: int = 9, train_us: int = 6, toggle_at: int | None = None
+    prefetch: int, steps: int, load_us: int = 9, train_us: int = 6, toggle_at: tuple[int, ...] = ()
 ) -> Trace:
-    """load → forward → update on two workers and one compute lane, `prefetch` batches ahead (0 until the toggle)."""
+    """load → forward → update on two workers and one compute lane, `prefetch` batches ahead; 0 until the first toggle,
+    and again from every second one on."""
     device = SimulatedDevice(Machine("toy", "toy", "cpu", {}), widths={"workers": 2})
     loading: deque[tuple[int, Any]] = deque()
     running: deque[Any] = deque()
@@ -27,10 +28,11 @@ def pipeline_trace(
         forward = device.submit(_op("forward", "compute", 1000 * train_us // 3, step), loaded)
         running.append(device.submit(_op("update", "compute", 2000 * train_us // 3, step, ITEMS), forward))
 
+    depth = 0 if toggle_at else prefetch
     for step in range(steps):
-        depth = 0 if toggle_at is not None and step < toggle_at else prefetch
-        if step == toggle_at:
-            device.recorder.mark(device.now(), step, "prefetch", 0, prefetch)
+        if step in toggle_at:
+            device.recorder.mark(device.now(), step, "prefetch", depth, prefetch - depth)
+            depth = prefetch - depth
         loading.append((step, device.submit(_op("load", "workers", 1000 * load_us, step))))
         while len(loading) > depth:
             train()
@@ -52,7 +54,7 @@ def shown(
     device: str = "CPU threads",
     train_us: int = 6,
     predicts: str | None = None,
-    toggle_at: int | None = None,
+    toggle_at: tuple[int, ...] = (),
 ) -> Shown:
     """A run of that pipeline, ready to draw."""
     trace = pipeline_trace(prefetch, steps, train_us=train_us, toggle_at=toggle_at)

@@ -91,7 +91,7 @@ def test_a_long_submit_is_time_of_the_host():
 
 
 def test_a_mark_is_a_line_with_its_words():
-    run = shown("A", prefetch=4, toggle_at=20)
+    run = shown("A", prefetch=4, toggle_at=(20,))
     mark = run.trace.marks[0]
     figure = timeline(run, mark.time_ns - 20_000, mark.time_ns + 20_000)
     [line] = figure.layout.shapes
@@ -100,7 +100,7 @@ def test_a_mark_is_a_line_with_its_words():
 
 
 def test_a_mark_outside_the_view_is_not_drawn():
-    run = shown("A", prefetch=4, toggle_at=20)
+    run = shown("A", prefetch=4, toggle_at=(20,))
     assert not timeline(run, run.trace.marks[0].time_ns + 1, run.trace.end_ns).layout.shapes
 
 

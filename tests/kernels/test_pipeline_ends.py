@@ -9,6 +9,7 @@ import pytest
 from labkit.errors import OpFailed
 from labkit.kernels.pipeline import pipeline
 from labkit.schedule import Budget, Handle, Op, Status, Step, Steps
+from tests.threads import labkit_threads
 
 US = 1000
 HANG_S = 30
@@ -35,10 +36,6 @@ def drive(device, workload, knobs, watch=None, stopped=lambda: False) -> SimpleN
     assert not thread.is_alive(), "the run hangs"
     result.trace = device.recorder.finish(device.now())
     return result
-
-
-def lane_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("labkit-")]
 
 
 def opened(lab, kind: str):
@@ -68,7 +65,7 @@ def test_a_failing_op_at_any_step_ends_the_run(lab, kind: str, stage: str):
             told = [repr(failure.error) for failure in result.failures] or [repr(result.raised.cause)]
             assert told == [words]
             assert result.steps.released < step + 60, "the rest of 10,000 steps was not begun"
-            assert lane_threads() == []
+            assert labkit_threads() == []
 
 
 @pytest.mark.parametrize("kind", ["simulated", "cpu"])
@@ -116,7 +113,7 @@ def test_a_cancel_at_any_moment_of_a_run_on_threads_ends_it(lab, seed: int):
     result = drive(device, short_training(lab), first.knobs, stopped=cancelled.is_set)
     timer.join()
     check_cancelled(result)
-    assert lane_threads() == []
+    assert labkit_threads() == []
 
 
 def check_cancelled(result: SimpleNamespace) -> None:

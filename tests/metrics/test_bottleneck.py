@@ -21,6 +21,7 @@ def said_of(trace: Trace, warmup_steps: int = 0) -> str:
         (2, 1, 1500, "loading is the bottleneck: compute waited 40 % of the time for 'decode'."),
         (2, 1, 1800, "loading is the bottleneck: compute waited 50 % of the time for 'decode'."),
         (4, 2, 1500, "compute is the bottleneck: busy 100 % of the time; the workers wait for it."),
+        (1, 8, 9000, "loading is the bottleneck, yet the workers are busy 33 % of their time: too little is in flight to employ them all."),
     ],
 )
 def test_a_pipeline_names_its_slowest_stage(prefetch: int, workers: int, decode: int, sentence: str) -> None:

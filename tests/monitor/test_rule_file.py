@@ -32,6 +32,16 @@ def test_the_rules_of_a_file_in_order(tmp_path: Path):
     )
 
 
+def test_a_file_that_an_editor_began_with_a_byte_order_mark_is_read(tmp_path: Path):
+    (tmp_path / "alerts.json").write_text(of_alerts(STALL), encoding="utf-8-sig")
+    assert read_rules(tmp_path / "alerts.json") == (Rule("pipeline_stall", "above", 10, 20, "%", "warning"),)
+
+
+def test_alerts_of_another_kind_are_refused():
+    with pytest.raises(AlertError, match="alerts=123 is not allowed; give the path of a JSON file, or Rule objects"):
+        rules_of(123)
+
+
 def test_the_example_is_read_and_is_part_of_the_package():
     assert [rule.metric for rule in read_rules(EXAMPLE)][:2] == ["pipeline_stall", "gpu_utilization"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -123,10 +123,15 @@ def test_papermill_leaves_the_record_that_the_command_line_leaves(pipelined: Exe
 
 
 def test_the_executed_notebook_shows_every_figure_and_stays_small(pipelined: Executed) -> None:
-    expected = [
-        "Timeline",
+    the_panels = [
+        "Side by side",
+        "Throughput over time",
         "Where the time of each lane went",
+        "Timeline",
         "Distribution of step intervals",
+    ]
+    expected = [
+        *the_panels,
         "Side by side",
         "Predicted and measured",
         "Timelines on one time scale",
@@ -144,7 +149,7 @@ def test_the_executed_notebook_says_what_was_measured_what_was_not_and_where_the
     tables = pipelined.shown("text/html")
     assert len(tables) == 2
     assert all("measured on CPU threads" in table for table in tables)
-    side_by_side = pipelined.shown(PLOTLY)[3]
+    side_by_side = pipelined.shown(PLOTLY)[5]
     assert any("simulated H200" in bars["name"] for bars in side_by_side["data"])
 
 

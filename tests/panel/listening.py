@@ -91,3 +91,11 @@ class Heard:
         self.session.run()
         self.idle()
         return self.listener.results[-1]
+
+
+Make = Callable[..., Heard]
+
+
+def worker_pid(heard: Heard) -> int:
+    """The process id of its warm worker."""
+    return next(iter(heard.session.workers._by_setup.values())).pid

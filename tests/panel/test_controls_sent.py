@@ -108,6 +108,12 @@ def test_buttons_send_what_they_may_and_nothing_else(page: Any):
     assert sent(page) == [{"do": "run"}, {"do": "reset"}]
 
 
+def test_a_double_click_on_stop_asks_once_for_a_second_stop_would_kill(page: Any):
+    show(page, traits("running"))
+    page.locator("[data-do=stop]").dblclick()
+    assert sent(page) == [{"do": "stop"}]
+
+
 def test_while_nobody_hears_what_was_asked_for_the_panel_says_so(page: Any):
     show(page, traits("idle"))
     busy = page.get_by_text("Nobody has heard yet")

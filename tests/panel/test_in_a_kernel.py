@@ -1,7 +1,6 @@
 """The panel in a real kernel, driven by the messages of a page: with the environment's ipykernel and with the one before it."""
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,24 +11,13 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from labkit.device.open import cuda_count
 from labkit.panel.page import EMPTY, SLOTS
 from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
-from tests.browser.equipment import HERE, Ipykernel, one_ipykernel
-from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended, started
+from tests.browser.equipment import one_ipykernel
+from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended
 from tests.panel.shown import Shown
 
 SMALL = "image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', device='simulated:t4', {SMALL})\npanel"
 FIGURES = SLOTS[2:]
-
-
-@pytest.fixture(scope="module", params=HERE, ids=lambda ipykernel: ipykernel.name)
-def ipykernel(request: pytest.FixtureRequest) -> Ipykernel:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def kernel(ipykernel: Ipykernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    with started(ipykernel, tmp_path_factory.mktemp("kernel")) as kernel:
-        yield kernel
 
 
 @pytest.fixture(scope="module")

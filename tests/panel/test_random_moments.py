@@ -6,14 +6,12 @@ The actions and the moments are drawn from a seed; what was done before a failur
 import os
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
 import psutil
 import pytest
 
-from labkit.experiments import experiment
 from tests.browser.equipment import HERE, IPYKERNELS, Ipykernel, one_ipykernel
 from tests.panel.kernel import Kernel, ended, started
 from tests.panel.shown import Shown
@@ -22,19 +20,8 @@ REST_S = 30.0
 LEFT = "[each.name for each in __import__('threading').enumerate() if each.name.startswith('labkit-') and each.name != 'labkit-spawner']"
 """Threads of labkit in a kernel, but for the one that starts workers and stays."""
 PANEL = "panel = labkit.Panel('pipeline', device='simulated:t4', image_size=32, batch_size=4, out=None)\npanel"
-MOMENTS = 22
-"""With each ipykernel, and three more at which the kernel ends."""
-
-
-@pytest.fixture(scope="module", params=HERE, ids=lambda ipykernel: ipykernel.name)
-def ipykernel(request: pytest.FixtureRequest) -> Ipykernel:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def kernel(ipykernel: Ipykernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    with started(ipykernel, tmp_path_factory.mktemp("kernel")) as kernel:
-        yield kernel
+MOMENTS = 45 // len(HERE)
+"""With each ipykernel; three more at which the kernel ends, and two of loader processes."""
 
 
 class Person:
@@ -179,9 +166,6 @@ def test_at_any_moment_a_kernel_that_ends_takes_every_process_with_it(ipykernel:
 @one_ipykernel
 @pytest.mark.parametrize("victim", ["kernel", "worker"])
 def test_loader_processes_end_with_the_kernel_and_with_the_worker(ipykernel: Ipykernel, tmp_path: Path, victim: str):
-    choices = experiment("pipeline").knobs.model_fields["loader"].annotation
-    if "processes" not in str(choices):
-        pytest.skip("the pipeline has no loader processes")
     source = "panel = labkit.Panel('pipeline', device='cpu', loader='processes', workers=2, image_size=32, batch_size=4, out=None)\npanel"
     with started(ipykernel, tmp_path) as kernel:
         panel = Shown(kernel, kernel.execute(source))

@@ -156,7 +156,7 @@ def test_everything_fits(page: Any, state: str, width: int):
     root = page.locator(".labkit-strip")
     box = root.bounding_box()
     assert box["width"] == width
-    assert box["height"] <= 400
+    assert box["height"] <= 460
     assert page.locator("canvas").bounding_box()["height"] >= 260
     assert root.evaluate(
         "(root) => root.scrollWidth <= root.clientWidth && root.scrollHeight <= root.clientHeight"

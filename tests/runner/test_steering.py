@@ -58,7 +58,7 @@ def test_a_worker_that_does_not_start_is_a_failure_that_says_so(worker: Worker, 
     assert not worker.alive
 
 
-def test_what_a_worker_forked_ends_as_soon_as_the_worker_is_found_dead(worker: Worker, tmp_path: Path):
+def test_what_a_worker_forked_keeps_nobody_waiting_and_ends_as_soon_as_the_worker_is_found_dead(worker: Worker, tmp_path: Path):
     children = tmp_path / "children"
 
     class Forking(Naps):

@@ -219,26 +219,6 @@ def test_a_worker_that_exits_by_itself_is_a_failed_outcome() -> None:
         assert worker.run(job(kernel=leaves)).failure == "the worker process ended with exit code 7"
 
 
-def test_a_forked_child_neither_keeps_the_caller_waiting_nor_outlives_the_worker(tmp_path: Any) -> None:
-    children = tmp_path / "children"
-
-    class Forking(Naps):
-        def begin(self) -> None:
-            child = os.fork()
-            if child == 0:
-                time.sleep(600)
-                os._exit(0)
-            children.write_text(str(child))
-            super().begin()
-
-    recipe = Recipe("forking", naps, lambda knobs, where: Forking(), lambda knobs: {})
-    with Worker() as worker:
-        endless = Job(recipe, NapKnobs(), "cpu", Budget(steps=100_000, warmup=0))
-        outcome = worker.run(endless, lambda frame: os.kill(worker.pid, signal.SIGKILL))
-        assert "SIGKILL" in outcome.failure
-    assert soon(lambda: gone(int(children.read_text())))
-
-
 @pytest.mark.parametrize(
     ("widths", "says"),
     [({"compute": -1}, "width -1 of lane 'compute'"), ({"workers": 0}, "width 0"), ({"zzz": 3}, "no lane role 'zzz'"), ({"workers": "a"}, "width 'a'")],

@@ -46,6 +46,9 @@ def run(steps: Steps, clock: Clock, step_ns: int) -> list[int]:
         ({"seconds": float("nan")}, "seconds=nan is out of range"),
         ({"seconds": float("inf")}, "seconds=inf is out of range"),
         ({"steps": 5, "seconds": 0}, "seconds=0 is out of range"),
+        ({"seconds": "3"}, "seconds='3' is not allowed; allowed: a number"),
+        ({"steps": 2.5}, "steps=2.5 is not allowed; allowed: a whole number"),
+        ({"steps": True}, "steps=True is not allowed; allowed: a whole number"),
         ({"steps": 5, "warmup": -1}, "warmup=-1 is out of range: 0 or more steps are allowed"),
     ],
 )
