@@ -1,8 +1,8 @@
-// The live strip: strip.py says what is new, this draws it and answers {ack: n} once a second (an answer costs more than a picture).
+// The live strip: strip.py says what is new, this draws it and answers {ack: n} once a second.
 
 const WINDOW_S = 30, KEPT_S = 120, KEPT_POINTS = 1200;
 const GAP_S = 1.5; // points further apart are not joined
-const SILENT_MS = 3000; // then it is not called running
+const SILENT_MS = 3000; // then not called running
 const ACK_MS = 1000;
 const CALM_MS = 500; // between changes of the big numbers; of all, for less motion
 const SPOKEN_MS = 2000; // between announcements
@@ -62,7 +62,7 @@ class History {
     try {
       this.model.send(message);
     } catch {
-      // the kernel is gone: the picture stays
+      // the kernel is gone
     }
   }
 }
@@ -87,9 +87,9 @@ class View {
     history.views.add(this);
   }
 
-  /** Draw anew when the size, the theme or the wish for little motion changes. */
+  /** Draw anew when size, theme or the wish for little motion changes. */
   follow() {
-    const soon = () => this.soon(), resized = new ResizeObserver(soon), themed = new MutationObserver(soon);
+    const soon = () => this.soon(true), resized = new ResizeObserver(soon), themed = new MutationObserver(soon);
     const queries = ["(prefers-reduced-motion: reduce)", "(prefers-color-scheme: dark)"].map((query) => matchMedia(query));
     this.calm = queries[0];
     resized.observe(this.canvas);
@@ -104,8 +104,9 @@ class View {
     };
   }
 
-  /** Paint before the screen is next drawn; twice a second where people want less motion. */
-  soon() {
+  /** Paint before the screen is next drawn; for less motion twice a second. */
+  soon(anew) {
+    if (anew) this.look = undefined;
     const wait = this.calm.matches ? this.paintedAt + CALM_MS - performance.now() : 0;
     if (wait > 0) this.wakeIn(wait);
     else this.frame ??= requestAnimationFrame(() => this.paint());
@@ -122,7 +123,7 @@ class View {
     if (!width || !height) return this.wakeIn(CALM_MS); // not seen, so not painted
     this.paintedAt = performance.now();
     this.write(head);
-    this.readColours();
+    if (this.look !== head.label) this.readColours(head);
     this.fit(width, height);
     if (head.label) this.draw(head, points.filter((point) => point.t >= head.now_s - WINDOW_S), layout(height));
     else this.text("nothing has run yet", width / 2, height / 3, this.muted, "center");
@@ -130,8 +131,9 @@ class View {
     this.history.painted();
   }
 
-  /** Those of strip.css. */
-  readColours() {
+  /** From strip.css. */
+  readColours(head) {
+    this.look = head.label;
     const { color, backgroundColor, borderTopColor, fontFamily } = getComputedStyle(this.root);
     [this.ink, this.page, this.line, this.family] = [color, backgroundColor, borderTopColor, fontFamily];
     [this.muted, this.accent] = [this.changeName, this.device].map((element) => getComputedStyle(element).color);
@@ -190,7 +192,7 @@ class View {
     this.drawMarks(head, panes);
   }
 
-  /** From 0 to a round number that grows at once and shrinks late. */
+  /** From 0 to a round number that shrinks late. */
   drawRate(points, pane, simulated) {
     const { pen } = this, rates = points.map((point) => point.rate), most = 1.1 * largest(rates);
     if (!(most <= this.top && most >= 0.4 * this.top)) this.top = roundAbove(most || 1);
@@ -358,7 +360,7 @@ function layout(height) {
   return { rate, step, lanes, units: pane(lanes.bottom + axis, 0.28) };
 }
 
-/** Rows of one role together: many units get more room than one, each role enough for its name. */
+/** Rows of one role together: many units get more room, each role enough for its name. */
 function groups(rows, top, room) {
   const made = [];
   rows.forEach((row, first) => {
@@ -379,7 +381,7 @@ function roleOf(name) {
   return name.replace(/\s*\d+$/, "");
 }
 
-/** The points in pieces of which every value is known. */
+/** The points in pieces without a gap. */
 function* runs(points, of) {
   let run = [];
   for (const point of points) {
