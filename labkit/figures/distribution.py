@@ -55,7 +55,7 @@ def _curve(run: Shown, look: Look, samples: np.ndarray, unit: TimeUnit) -> go.Sc
         x=x,
         y=y,
         mode="lines",
-        line={"shape": "hv", "color": look.colour, "width": 2, "dash": look.dash},
+        line={"shape": "hv", "color": look.line_colour, "width": 2, "dash": look.dash},
         name=plain(f"{run.name}, n = {n}"),
         hovertemplate=f"{plain(run.name)}<br>%{{y:.1f}} % within %{{x:.4g}} {unit.name}<extra></extra>",
     )

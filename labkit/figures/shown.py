@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.metrics.summary import Summary
+from labkit.metrics.verdict import Grade
 from labkit.runner.record import RunRecord
 from labkit.trace.trace import Trace
 
@@ -18,6 +19,7 @@ class Shown:
     trace         None where none was kept: figures that need it say so
     predicts      for a prediction of a run that was measured on the same machine, the label of that run: the error
                   can then be told. None for what-if on another machine, whose error nobody knows
+    grade         how far it may be trusted: WEAK is drawn paler, INVALID fainter still; None where nobody has judged it
     """
 
     label: str
@@ -26,6 +28,7 @@ class Shown:
     summary: Summary
     trace: Trace | None = None
     predicts: str | None = None
+    grade: Grade | None = None
 
     @property
     def device(self) -> str:
@@ -48,7 +51,7 @@ class Shown:
 def shown_of(record: RunRecord, trace: Trace | None, label: str, predicts: str | None = None) -> Shown:
     """A recorded run, ready to show. Raises KeyError, TypeError where the record has no metrics."""
     summary = Summary.from_dict(record.metrics)
-    return Shown(label, record.device_label, record.measured, summary, trace, predicts)
+    return Shown(label, record.device_label, record.measured, summary, trace, predicts, record.verdict.grade)
 
 
 def measured_run_of(prediction: Shown, runs: Sequence[Shown]) -> Shown | None:

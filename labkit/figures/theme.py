@@ -117,7 +117,7 @@ def dress_with(figure: go.Figure, title: str, lines: Sequence[str], theme: Theme
 
 
 def device_lines(runs: Sequence[Shown]) -> list[str]:
-    """What ran on what, one line a device: `A, B: measured on CPU threads`."""
+    """What ran on what, one line a device, and what may not be relied on: `A, B: measured on CPU threads`."""
     labels: dict[str, list[str]] = {}
     for run in runs:
         labels.setdefault(_device_words(run), []).append(run.label)
@@ -149,4 +149,5 @@ def say(figure: go.Figure, words: str) -> go.Figure:
 
 
 def _device_words(run: Shown) -> str:
-    return f"measured on {run.device}" if run.measured else f"predicted, {run.device}"
+    words = f"measured on {run.device}" if run.measured else f"predicted, {run.device}"
+    return f"{words}: {run.grade}" if run.grade in ("WEAK", "INVALID") else words

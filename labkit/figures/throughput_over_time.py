@@ -72,7 +72,7 @@ def _add_run(figure: go.Figure, run: Shown, trace: Trace, look: Look, unit: Time
     for outside in (before, after):
         if len(outside.items_per_s):
             line = _line(run, look, outside, trace.start_ns, unit)
-            line.update(line={"color": with_alpha(look.colour, 0.4)}, showlegend=False)
+            line.update(line={"color": with_alpha(look.colour, 0.4 * look.strength)}, showlegend=False)
             figure.add_trace(line)
     steady = rates(trace, first_ns, last_ns)
     if len(steady.items_per_s):
@@ -85,7 +85,7 @@ def _line(run: Shown, look: Look, rates: Rates, opened_ns: int, unit: TimeUnit) 
         x=(rates.edges_ns - opened_ns) / unit.ns,
         y=np.append(rates.items_per_s, rates.items_per_s[-1]),
         mode="lines",
-        line={"shape": "hv", "color": look.colour, "width": 2, "dash": look.dash},
+        line={"shape": "hv", "color": look.line_colour, "width": 2, "dash": look.dash},
         name=plain(run.name),
         legendgroup=run.name,
         hovertemplate=f"{plain(run.name)}<br>%{{y:.3s}} items/s<extra></extra>",

@@ -12,7 +12,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from labkit import figures
+from labkit.figures.colours import GRADE_COLOURS
 from labkit.figures.shown import Shown
+from labkit.metrics.verdict import WORST_FIRST, Grade
 from labkit.notebook.show import Table
 from labkit.panel.state import Result
 from labkit.report.table import side_by_side_table
@@ -27,11 +29,15 @@ Bundle = dict[str, Any]
 
 
 def runs_of(result: Result) -> list[Shown]:
-    """A and B, as far as they are there. A part of a run that goes on is summarised here."""
+    """A and B, as far as they are there. A part of a run that goes on is summarised here; an A that was not measured in turns
+    with B is WEAK beside it."""
     b = result.b if result.b is not None else result.part.shown("B") if result.part is not None else None
     if b is not None and result.a is None:
         b = replace(b, label="this run")
-    return [run for run in (result.a, b) if run is not None]
+    a = result.a
+    if a is not None and b is not None and result.compared is None and a.measured and b.measured and a.grade != "INVALID":
+        a = replace(a, grade="WEAK")
+    return [run for run in (a, b) if run is not None]
 
 
 def page(result: Result, runs: Sequence[Shown]) -> Iterator[tuple[str, Bundle]]:
@@ -60,6 +66,8 @@ def figure_bundle(figure: go.Figure) -> Bundle:
 def words(result: Result, runs: Sequence[Shown]) -> list[str]:
     """What is to be said: how B compares with A, what limits each, how far the run may be trusted, where it lies."""
     lines = []
+    if "INVALID" in [run.grade for run in runs]:
+        lines.append("No result: the verdict below says why.")
     if result.compared is not None:
         lines.append(f"{result.compared.comparison.sentence}, in {result.compared.comparison.rounds} rounds in turns.")
     elif len(runs) == 2:
@@ -81,11 +89,21 @@ def words(result: Result, runs: Sequence[Shown]) -> list[str]:
 
 
 def _words_bundle(result: Result, runs: Sequence[Shown]) -> Bundle:
-    table = Table(side_by_side_table(runs))
+    grades = [run.grade for run in runs]
+    table = Table(side_by_side_table(runs, grades=[grade or "–" for grade in grades] if any(grades) else None))
     lines = words(result, runs)
     first, *others = (escape(line) for line in lines)
-    html = f'<p style="margin: 0 0 8px"><b>{first}</b><br>{"<br>".join(others)}</p>'
+    worst = next((grade for grade in WORST_FIRST if grade in grades), None)
+    html = f'<p style="margin: 0 0 8px">{_badge(worst)}<b>{first}</b><br>{"<br>".join(others)}</p>'
     return {"text/html": html + table._repr_html_(), "text/plain": "\n".join([*lines, "", repr(table)])}
+
+
+def _badge(grade: Grade | None) -> str:
+    """A verdict as a pill in its colour, as in the report."""
+    if grade is None:
+        return ""
+    look = f"background: {GRADE_COLOURS[grade]}; color: #fff; border-radius: 9px; padding: 1px 8px; margin-right: 8px"
+    return f'<span style="{look}; font-size: 11px; font-weight: 600">{grade}</span>'
 
 
 def _not_in_turns(runs: Sequence[Shown]) -> str:
@@ -94,7 +112,7 @@ def _not_in_turns(runs: Sequence[Shown]) -> str:
         return "One was measured and the other is a prediction: look at them side by side, but do not take their ratio."
     if not runs[0].measured:
         return "Both are predictions."
-    return "A and B were not measured in turns, so the machine's mood is in the difference: Measure A/B gives the answer."
+    return "WEAK: A and B were not measured in turns, so the machine's mood is in the difference: Measure A/B gives the answer."
 
 
 def _how(run: Shown) -> str:

@@ -233,9 +233,11 @@ class Session(Sides):
             return
         verdict = record.verdict  # failed, cancelled or killed: what was seen of it is shown, and is no result
         if run.trace is not None and record.status == "ok":
+            verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
+        shown = replace(shown, grade=verdict.grade)
+        if run.trace is not None and record.status == "ok":
             self.last_run = run
             self._last_seen = Pinned(part.setting, shown, None if watch.toggled else run)
-            verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
         result = Result(a=self._a_shown, run=run, b=shown, verdict=verdict)
         self._show(self._answered(result, part.setting))
 

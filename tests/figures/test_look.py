@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from labkit.figures import Shown
+from labkit.figures import Shown, side_by_side
 from labkit.figures.look import looks
 
 
@@ -27,3 +27,19 @@ def test_runs_of_other_names_have_other_colours(a: Shown, b: Shown, on_h200: Sho
 def test_a_run_alone_or_with_its_prediction_only_is_saturated(b: Shown, predicted_b: Shown):
     assert [look.slot for look in looks([b])] == [1]
     assert [look.slot for look in looks([b, predicted_b])] == [1, 1]
+
+
+def test_what_may_not_be_relied_on_is_paler(b: Shown):
+    [valid, weak, invalid] = [looks([replace(b, grade=grade)])[0] for grade in ("VALID", "WEAK", "INVALID")]
+    assert [look.marker("#0B7A6F")["color"] for look in (valid, weak, invalid)] == [
+        "rgba(11,122,111,1)",
+        "rgba(11,122,111,0.5)",
+        "rgba(11,122,111,0.25)",
+    ]
+    assert valid.line_colour == valid.colour
+    assert weak.line_colour.endswith(",0.5)") and invalid.line_colour.endswith(",0.25)")
+
+
+def test_a_figure_says_which_run_is_weak(a: Shown, b: Shown):
+    title = side_by_side([a, replace(b, grade="WEAK")]).layout.title.text
+    assert "A: measured on CPU threads" in title and "B: measured on CPU threads: WEAK" in title

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from labkit import lab
+from labkit.figures.colours import GRADE_COLOURS
 from labkit.figures.guess import Answer, Guess
 from labkit.metrics.verdict import Verdict
 from labkit.panel.page import EMPTY, PLOTLY, SLOTS, page, runs_of, words
@@ -67,6 +68,27 @@ def test_two_runs_that_did_not_take_turns_are_not_compared(both: Compared, measu
 def test_the_verdict_is_that_of_what_is_shown(run: Run):
     result = Result(run=run, b=run.shown("B"), verdict=Verdict("WEAK", ("too short",)))
     assert "this run, WEAK: too short." in words(result, runs_of(result))
+
+
+def test_a_verdict_is_a_badge_before_the_first_words_and_a_row_of_the_table(run: Run):
+    shown = replace(run.shown("B"), measured=True, grade="WEAK")
+    html = filled(Result(run=run, b=shown, verdict=Verdict("WEAK", ("few steps",))))["words"]["text/html"]
+    assert html.index(">WEAK</span>") < html.index("<b>")
+    assert "verdict" in html and GRADE_COLOURS["WEAK"] in html
+
+
+def test_an_invalid_run_is_no_result_and_says_so_first(run: Run):
+    shown = replace(run.shown("B"), grade="INVALID")
+    result = Result(run=run, b=shown, verdict=Verdict("INVALID", ("an op failed",)))
+    lines = words(result, runs_of(result))
+    assert lines[0] == "No result: the verdict below says why."
+    assert any("INVALID: an op failed" in line for line in lines)
+
+
+def test_an_a_that_was_measured_earlier_is_weak_beside_b_until_both_are_measured_in_turns(both: Compared):
+    a, b = (replace(side.shown(label), measured=True, grade="VALID") for side, label in ((both.a, "A"), (both.b, "B")))
+    assert [shown.grade for shown in runs_of(Result(a=a, run=both.b, b=b))] == ["WEAK", "VALID"]
+    assert [shown.grade for shown in runs_of(Result(a=a, run=both.b, b=b, compared=both))] == ["VALID", "VALID"]
 
 
 def test_the_bottleneck_is_said_in_one_sentence(run: Run):
