@@ -5,13 +5,16 @@ Every function takes data and returns a plotly figure; none shows or saves one.
 
 from labkit.figures.distribution import distribution
 from labkit.figures.guess import Answer, Guess, guess, guess_errors
+from labkit.figures.mistakes import mistakes, mistakes_table
 from labkit.figures.prediction import prediction
 from labkit.figures.shown import Shown, shown_of
 from labkit.figures.side_by_side import side_by_side
+from labkit.figures.speedups import speedups
 from labkit.figures.sweep import sweep_figure
 from labkit.figures.throughput_over_time import throughput_over_time
 from labkit.figures.timeline import timeline, two_timelines
 from labkit.figures.utilization import utilization
+from labkit.figures.waterfall import waterfall
 
 __all__ = [
     "Answer",
@@ -20,12 +23,16 @@ __all__ = [
     "distribution",
     "guess",
     "guess_errors",
+    "mistakes",
+    "mistakes_table",
     "prediction",
     "shown_of",
     "side_by_side",
+    "speedups",
     "sweep_figure",
     "throughput_over_time",
     "timeline",
     "two_timelines",
     "utilization",
+    "waterfall",
 ]

@@ -12,7 +12,7 @@ duration.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush, heapreplace
 
 import numpy as np
@@ -45,16 +45,22 @@ def replay(
     scale: Mapping[str, float] | None = None,
     widths: Mapping[str, int] | None = None,
     lags: bool = False,
+    host: float = 1.0,
 ) -> Replayed:
     """Run a compiled program again.
 
     scale   op name, lane or role → factor on the durations there; an op's name goes before its lane's
     widths  lane or role → units that it has throughout
     lags    add the recorded lags: from ready to running, and from an op's end to the host running again
+    host    factor on the time of the host's own program, launches included
     Raises TraceError for a name that is not in the trace, a negative factor, or a width below 1.
     """
     scale, widths = dict(scale or {}), dict(widths or {})
-    shape = _shape(program, widths, recorded_wakers=not scale)
+    if not 0 <= host < float("inf"):
+        raise TraceError(f"host={host} is not allowed: 0 or more, and finite")
+    if host != 1:
+        program = replace(program, advance=[round(ns * host) for ns in program.advance])
+    shape = _shape(program, widths, recorded_wakers=not scale and host == 1)
     duration = _scaled(program, scale) if scale else program.duration
     work = duration + program.lag if lags else duration
     ends = np.fromiter(_run(program, shape, work.tolist()), np.int64, len(program) + 1)

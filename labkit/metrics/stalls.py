@@ -181,13 +181,20 @@ def waits_by_cause(
 ) -> dict[str, dict[Cause, float]]:
     """For each lane: the share of its units' time between two instants that each cause took."""
     spans: dict[str, int] = {}
-    idle: dict[str, dict[Cause, int]] = {}
     for unit in accounts:
         spans[unit.lane] = spans.get(unit.lane, 0) + unit.span_within(start_ns, end_ns)
+    idle = waits_ns(accounts, start_ns, end_ns)
+    return {lane: {cause: ns / spans[lane] for cause, ns in causes.items()} for lane, causes in idle.items()}
+
+
+def waits_ns(accounts: tuple[LaneAccount, ...], start_ns: int, end_ns: int) -> dict[str, dict[Cause, int]]:
+    """For each lane: the idle time of its units between two instants, by cause."""
+    idle: dict[str, dict[Cause, int]] = {}
+    for unit in accounts:
         causes = idle.setdefault(unit.lane, {})
         for cause, ns in unit.stalled_within(start_ns, end_ns).items():
             causes[cause] = causes.get(cause, 0) + ns
-    return {lane: {cause: ns / spans[lane] for cause, ns in causes.items()} for lane, causes in idle.items()}
+    return idle
 
 
 def in_words(causes: Mapping[Cause, float]) -> dict[str, float]:

@@ -44,7 +44,15 @@ HELP: Mapping[str, str] = {
     "copy": "The same run as a command, a papermill call or Python.",
     "cold": "Turning it restarts the worker.",
     "machine": "What-if: figures of the simulated machine.",
+    "view": "Further figures of a run that has ended.",
 }
+
+VIEWS: Mapping[str, tuple[str, str]] = {
+    "why": ("why", "From the ideal to what was measured: what the time was lost to, and the critical path."),
+    "what if": ("what if", "How much faster it would be if a stage were: its measured trace, replayed."),
+    "mistakes": ("measured wrongly", "What the usual mistakes would have made of this very run. For teaching: all of it is INVALID."),
+}
+"""What may be shown besides: name → words, help."""
 
 _MANTISSAS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _SLIDER_STEPS = 100
@@ -154,7 +162,7 @@ def control_spec(
 ) -> dict[str, Any]:
     """All that does not change while the panel is open, ready for strict JSON.
 
-    Keys: experiment, question, knobs, devices, presets (each with its knob values), machine, machine_presets, bottlenecks, help. A bottleneck's
+    Keys: experiment, question, knobs, devices, presets (each with its knob values), machine, machine_presets, bottlenecks, views, help. A bottleneck's
     words are in help, by its name.
     """
     return {
@@ -166,6 +174,7 @@ def control_spec(
         "machine": [_listed(asdict(machine_control(slider))) for slider in machine],
         "machine_presets": [_machine_preset(preset) for preset in machine_presets],
         "bottlenecks": list(bottlenecks),
+        "views": [{"name": name, "words": words, "help": more} for name, (words, more) in VIEWS.items()],
         "help": {**HELP, **bottlenecks},
     }
 

@@ -4,7 +4,7 @@
 const RATE_MS = 50; // a slider sends at most 20 commands a second
 const PATIENCE_MS = 2000; // a command that nobody has heard for so long and longer waits for a cell to end
 const TRAITS = ["values", "status", "monitor", "alerts", "guess"];
-const PARTS = [header, choosers, buttons, messages, sideA, knobs, machine, predict, stored, copyAs, monitor];
+const PARTS = [header, choosers, buttons, messages, sideA, knobs, machine, predict, alsoShow, stored, copyAs, monitor];
 
 function render({ model, el }) {
   const sender = new Sender(model);
@@ -240,6 +240,20 @@ function predict(page) {
     bottleneck.value = now.bottleneck;
   };
   return { node, guess };
+}
+
+function alsoShow({ spec, sender, id }) {
+  const boxes = spec.views.map(({ name, words, help }) => {
+    const box = h("input", { type: "checkbox", id: id(`view-${name}`), name: `view ${name}` });
+    box.addEventListener("change", () => sender.now({ do: "view", name, on: box.checked }, true));
+    return { name, box, label: h("label", { for: box.id, title: help }, box, ` ${words}`) };
+  });
+  const node = details("Also show", spec.help.view, h("div", { class: "lk-views" }, ...boxes.map(({ label }) => label)));
+  const values = ({ views }) => {
+    boxes.forEach(({ name, box }) => (box.checked = views.includes(name)));
+    node.open ||= views.length > 0;
+  };
+  return { node, values };
 }
 
 function stored(page) {

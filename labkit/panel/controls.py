@@ -27,7 +27,7 @@ Value = bool | int | float | str | None
 
 def no_values() -> dict[str, Any]:
     """`values` before the session has set them."""
-    return {"seq": 0, "knobs": {}, "device": "", "machine": {}, "inert": {}, "cold": [], "run_for": None}
+    return {"seq": 0, "knobs": {}, "device": "", "machine": {}, "inert": {}, "cold": [], "run_for": None, "views": []}
 
 
 def no_status() -> dict[str, Any]:
@@ -58,6 +58,7 @@ class Command:
     machine_preset  figures of the simulated machine that go together
     pin_stored  the id of a stored run
     run_for                              seconds, None: until Stop
+    view        what is shown besides    whether it is
     guess                                how many times as fast as A B will be; `bottleneck` is a lane role
     run, stop, pin, unpin, compare, reset, clear_guess
 
@@ -76,7 +77,7 @@ class Controls(anywidget.AnyWidget):
 
     spec     `control_spec(experiment, devices, …)`
     values   {"seq", "knobs": {name: value}, "device", "machine": {figure: value or None}, "inert": {name: reason}, "cold": [name],
-             "run_for": seconds or None}
+             "run_for": seconds or None, "views": [name]}
              a figure that is None is not given and may be turned; one that is not there may not
     status   {"phase": idle | waiting | starting | running | stopping | comparing, "words", "label", "simulated",
              "can": {"run", "stop", "pin", "compare", "reset"}, "message": {"level": info | warning | error, "words",
@@ -171,6 +172,10 @@ def _is_text(value: str) -> bool:
     return len(value) <= _LONGEST_TEXT and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_seconds(value: Any) -> bool:
     return value is None or _is_positive(value)
 
@@ -190,6 +195,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], bool], str]]] = {
     "compare": {},
     "reset": {},
     "run_for": {"seconds": ("value", _is_seconds, "a number greater than 0, or null")},
+    "view": {"name": _NAME, "on": ("value", _is_switch, "true or false")},
     "guess": {"ratio": ("value", _is_ratio, "a number from 0.001 to 1000"), "bottleneck": ("bottleneck", *_NAME[1:])},
     "clear_guess": {},
 }

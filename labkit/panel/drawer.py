@@ -74,7 +74,7 @@ class Drawer:
                 filled.add(slot)
             ended = result.run is not None or result.part is None
             for slot in SLOTS:
-                if slot in self._filled and slot not in filled and (ended or slot == "guess"):
+                if slot in self._filled and slot not in filled and (ended or slot in ("guess", "side by side")):
                     self._put(slot, EMPTY)
                     self._filled.discard(slot)
             self._filled |= filled

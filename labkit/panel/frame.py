@@ -1,4 +1,4 @@
-"""What the live strip is told nearly nine times a second: numbers only, in float32, and few of them."""
+"""What the live strip is told ten times a second: numbers only, in float32, and few of them."""
 
 from dataclasses import dataclass, field
 

@@ -16,10 +16,12 @@ from labkit.figures.colours import GRADE_COLOURS
 from labkit.figures.shown import Shown
 from labkit.metrics.verdict import WORST_FIRST, Grade
 from labkit.notebook.show import Table
+from labkit.panel.explain import explanations
 from labkit.panel.state import Result
 from labkit.report.table import side_by_side_table
 
-SLOTS = ("words", "guess", "side by side", "throughput over time", "utilization", "timeline", "distribution")
+VIEW_SLOTS = ("why", "critical path", "what if", "mistakes", "mistakes told")
+SLOTS = ("words", "guess", "side by side", "throughput over time", "utilization", "timeline", "distribution", *VIEW_SLOTS)
 """The places below the panel, in order."""
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -47,14 +49,25 @@ def page(result: Result, runs: Sequence[Shown]) -> Iterator[tuple[str, Bundle]]:
     yield "words", _words_bundle(result, runs)
     if result.guess is not None:
         yield "guess", figure_bundle(figures.guess(result.guess, result.predicted, result.measured))
-    yield "side by side", figure_bundle(figures.side_by_side(runs))
+    goes_on = result.run is None and result.part is not None
+    if not goes_on or len(runs) == 2:  # four plots: dear beside a run, and alone they say what the table says
+        yield "side by side", figure_bundle(figures.side_by_side(runs))
     yield "throughput over time", figure_bundle(figures.throughput_over_time(runs))
-    if result.run is None and result.part is not None:
+    if goes_on:
         return
     yield "utilization", figure_bundle(figures.utilization(runs))
     both = len(runs) == 2
     yield "timeline", figure_bundle(figures.two_timelines(*runs) if both else figures.timeline(runs[0]))
     yield "distribution", figure_bundle(figures.distribution(runs))
+    for slot, what in explanations(result.views, runs[-1], result.first_step):
+        yield slot, _bundle(what)
+
+
+def _bundle(what: go.Figure | Table | str) -> Bundle:
+    if isinstance(what, go.Figure):
+        return figure_bundle(what)
+    html = f"<p>{escape(what)}</p>" if isinstance(what, str) else what._repr_html_()
+    return {"text/html": html, "text/plain": what if isinstance(what, str) else repr(what)}
 
 
 def figure_bundle(figure: go.Figure) -> Bundle:

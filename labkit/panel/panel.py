@@ -305,6 +305,7 @@ _COMMANDS: dict[str, Any] = {
     "compare": lambda session, command: session.compare(),
     "reset": lambda session, command: session.reset(),
     "run_for": lambda session, command: session.run_for(command.value),
+    "view": lambda session, command: session.view(command.name, command.value),
     "guess": lambda session, command: session.guess(command.value, command.bottleneck),
     "clear_guess": lambda session, command: session.clear_guess(),
 }

@@ -1,6 +1,6 @@
 """The pulse of a live run: from the rows that arrive with its frames to what the strip draws.
 
-Everything here runs beside the experiment, several times a second, in the process that shows it: it is cheap, and it looks at
+Everything here runs beside the experiment, ten times a second, in the process that shows it: it is cheap, and it looks at
 nothing older than a few seconds, except for the completions of each segment.
 """
 

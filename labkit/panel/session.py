@@ -238,7 +238,7 @@ class Session(Sides):
         if run.trace is not None and record.status == "ok":
             self.last_run = run
             self._last_seen = Pinned(part.setting, shown, None if watch.toggled else run)
-        result = Result(a=self._a_shown, run=run, b=shown, verdict=verdict)
+        result = Result(a=self._a_shown, run=run, b=shown, verdict=verdict, first_step=watch.first_step)
         self._show(self._answered(result, part.setting))
 
     def _compare(self) -> None:
@@ -267,5 +267,6 @@ class Session(Sides):
             self._set(a=Pinned(a.setting, sides[0], compared.a))
         self._set(message=Message("info", compared.comparison.sentence))
         verdict = compared.b.record.verdict
-        result = Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict)
+        first = compared.b.record.budget["warmup"]
+        result = Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict, first_step=first)
         self._show(self._answered(result, setting, a))

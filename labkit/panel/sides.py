@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from labkit import lab
-from labkit.errors import LabkitError, StoreError
+from labkit.errors import ExperimentError, LabkitError, StoreError
 from labkit.figures.guess import Guess
 from labkit.figures.shown import Shown
+from labkit.panel.control_spec import VIEWS
 from labkit.panel.foresee import foreseen, found
 from labkit.panel.setting import Pinned, Setting, setting_of
 from labkit.panel.state import Listener, Result, State, message_of
@@ -78,12 +79,21 @@ class Sides:
         """Take the guess back."""
         self._set(guess=None)
 
+    def view(self, name: str, on: bool) -> None:
+        """Show something besides, or no longer. Raises ExperimentError for what is not there."""
+        if name not in VIEWS:
+            raise ExperimentError(f"there is no view {name!r}; there are: {', '.join(VIEWS)}")
+        wanted = {*self._state.views, name} if on else {*self._state.views} - {name}
+        self._set(views=tuple(each for each in VIEWS if each in wanted))
+        if self._last_result.run is not None:
+            self._show(self._last_result)
+
     def adopt(self, run: Run) -> None:
         """A run that was made beside the session, with its setting, becomes its last one."""
         if run.record.status == "ok":
             shown = run.shown("B")
             self.last_run, self._last_seen = run, Pinned(self._state.setting, shown, run)
-            self._show(Result(a=self._a_shown, run=run, b=shown))
+            self._show(Result(a=self._a_shown, run=run, b=shown, first_step=run.record.budget["warmup"]))
 
     def tell(self, error: BaseException) -> None:
         """Show an error in the panel, and keep its traceback."""
@@ -119,5 +129,5 @@ class Sides:
         return replace(result, guess=guess, predicted=predicted, measured=found(result.compared, result.a, result.b))
 
     def _show(self, result: Result) -> None:
-        self._last_result = result
-        self._listener.on_result(result)
+        self._last_result = replace(result, views=self._state.views)
+        self._listener.on_result(self._last_result)

@@ -56,6 +56,7 @@ class State:
     share: float | None = None
     guess: Guess | None = None
     alerts: tuple[Alert, ...] = ()
+    views: tuple[str, ...] = ()
 
     @property
     def busy(self) -> bool:
@@ -73,6 +74,8 @@ class Result:
     verdict   how far B may be trusted: of what is shown of it, which may be the part since the last toggle
     compared  A and B, measured in turns
     guess     and the answers to it
+    views     what is to be shown besides
+    first_step  the first step of B that counts: the end of its warm-up, or of what was on its way at the last toggle
     """
 
     a: Shown | None = None
@@ -84,6 +87,8 @@ class Result:
     guess: Guess | None = None
     predicted: Answer | None = None
     measured: Answer | None = None
+    views: tuple[str, ...] = ()
+    first_step: int = 0
 
 
 class Listener(Protocol):

@@ -29,6 +29,7 @@ def values(state: State) -> dict[str, Any]:
         "inert": setting.inert,
         "cold": setting.cold,
         "run_for": state.run_for,
+        "views": list(state.views),
     }
 
 

@@ -21,7 +21,7 @@ from labkit.trace import Trace
 from labkit.trace.mirror import Mirror
 from labkit.units import ABSENT, NS_PER_S, format_percent
 
-FIRST_LOOK_S = 2.0
+FIRST_LOOK_S = 4.0
 
 
 @dataclass(frozen=True)

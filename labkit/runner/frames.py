@@ -1,4 +1,4 @@
-"""Frames: what a worker says of a run while it goes on, nearly nine times a second, in a thread beside the run.
+"""Frames: what a worker says of a run while it goes on, ten times a second, in a thread beside the run.
 
 The thread shares the interpreter with the program that is measured, so it does next to nothing: it takes the rows that were
 recorded since the last frame as they are. Whatever is reckoned from them is reckoned by whoever receives the frame.
@@ -15,8 +15,7 @@ from labkit.runner.execute import Controls
 from labkit.runner.job import Frame, Live
 from labkit.trace.mirror import Parts
 
-FRAME_PERIOD_S = 0.115
-"""Eight pictures a second look alive; each more costs the experiment beside it, where cores share what they are made of."""
+FRAME_PERIOD_S = 0.1
 
 
 class FrameSender:

@@ -1,6 +1,6 @@
 """A recorder's mirror in another process: while a run goes on, what was recorded travels in small parts and is put together here.
 
-The worker takes `parts_of(recorder, ...)` several times a second; the caller feeds them to a `Mirror`, which can make a trace of
+The worker takes `parts_of(recorder, ...)` ten times a second; the caller feeds them to a `Mirror`, which can make a trace of
 what has happened so far at any time, without asking the worker for anything.
 """
 

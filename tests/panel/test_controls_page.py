@@ -115,14 +115,14 @@ def test_a_switch_is_turned_by_the_space_bar(page: Any):
 def test_tab_visits_the_controls_in_the_order_in_which_they_are_seen(page: Any):
     show(page, traits("idle"))
     visited = []
-    for _ in range(31):
+    for _ in range(32):
         page.keyboard.press("Tab")
         visited.append(page.evaluate("(({name, dataset, textContent}) => name || dataset.do || textContent)(document.activeElement)"))
     assert visited == [
         "device", "preset", "run", "stop", "run_for", "pin", "compare", "reset",
         "prefetch", "prefetch.number", "workers", "workers.number", "batch_size", "÷2", "×2", "augment_on", "normalise_on",
         "non_blocking", "copy_stream", "log_every", "log_sync",
-        "loader", "image_size", "÷2", "×2", "model", "seed", "data", "Predict first", "Stored runs", "Copy as",
+        "loader", "image_size", "÷2", "×2", "model", "seed", "data", "Predict first", "Also show", "Stored runs", "Copy as",
     ]  # fmt: skip
 
 

@@ -174,6 +174,16 @@ def test_a_figure_that_the_machine_does_not_give_may_be_turned_only_where_it_is_
     assert sent(page) == [{"do": "machine", "figure": "hbm_share", "value": 0.25}]
 
 
+def test_what_is_shown_besides_is_asked_for_and_stays_as_python_says(page: Any):
+    show(page, traits("idle"))
+    page.get_by_text("Also show").click()
+    page.get_by_label("measured wrongly").check()
+    put(page, "values", {**VALUES, "seq": 1, "views": ["mistakes"]})
+    assert page.get_by_label("measured wrongly").is_checked()
+    page.get_by_label("measured wrongly").uncheck()
+    assert sent(page) == [{"do": "view", "name": "mistakes", "on": True}, {"do": "view", "name": "mistakes", "on": False}]
+
+
 def test_a_guess_is_committed_shown_and_cleared(page: Any):
     show(page, traits("idle"))
     page.get_by_text("Predict first").click()

@@ -6,13 +6,18 @@ from dataclasses import replace
 import pytest
 
 from labkit import lab
+from labkit.experiments import experiment
 from labkit.figures.colours import GRADE_COLOURS
 from labkit.figures.guess import Answer, Guess
 from labkit.metrics.verdict import Verdict
-from labkit.panel.page import EMPTY, PLOTLY, SLOTS, page, runs_of, words
+from labkit.panel.page import EMPTY, PLOTLY, SLOTS, VIEW_SLOTS, page, runs_of, words
+from labkit.panel.setting import Setting
 from labkit.panel.state import Result
+from labkit.panel.watch import PartOfRun
 from labkit.result import Compared, Run
 
+PIPELINE = experiment("pipeline")
+SETTING = Setting(PIPELINE, PIPELINE.knobs(), "simulated:t4")
 SMALL = {"image_size": 32, "batch_size": 4}
 
 
@@ -32,7 +37,23 @@ def filled(result: Result) -> dict[str, dict]:
 
 def test_a_run_alone_fills_every_slot_but_that_of_the_guess(run: Run):
     slots = filled(Result(run=run, b=run.shown("B")))
-    assert list(slots) == [slot for slot in SLOTS if slot != "guess"]
+    assert list(slots) == [slot for slot in SLOTS if slot not in ("guess", *VIEW_SLOTS)]
+
+
+def test_the_views_that_were_asked_for_fill_their_slots(run: Run):
+    result = Result(run=run, b=run.shown("B"), views=("why", "what if", "mistakes"), first_step=8)
+    slots = filled(result)
+    assert list(slots)[-len(VIEW_SLOTS) :] == list(VIEW_SLOTS)
+    assert slots["why"][PLOTLY]["layout"]["title"]["text"].startswith("<b>From ideal to measured</b>")
+    assert "INVALID" in slots["mistakes told"]["text/html"]
+    assert "The critical path is mostly" in slots["critical path"]["text/plain"]
+    assert not set(filled(replace(result, views=("why",)))) & {"what if", "mistakes"}
+
+
+def test_while_it_runs_alone_only_what_is_cheap_is_drawn(run: Run):
+    part = Result(part=PartOfRun(SETTING, None, run.trace, 8))
+    assert list(filled(part)) == ["words", "throughput over time"]
+    assert list(filled(replace(part, a=run.shown("A")))) == ["words", "side by side", "throughput over time"]
 
 
 def test_alone_it_is_called_this_run(run: Run):

@@ -60,6 +60,19 @@ def test_a_and_b_are_measured_in_turns(resting: Heard):
     assert {state.share for state in resting.listener.states if state.phase == "comparing"} > {0.0}
 
 
+def test_a_view_is_shown_of_the_last_run_at_once_and_taken_away_again(resting: Heard):
+    resting.ran(0.5)
+    resting.session.view("mistakes", True)
+    resting.session.view("why", True)
+    assert resting.session.state.views == ("why", "mistakes")
+    assert resting.listener.results[-1].views == ("why", "mistakes")
+    assert resting.listener.results[-1].run is resting.session.last_run
+    resting.session.view("mistakes", False)
+    assert resting.listener.results[-1].views == ("why",)
+    with pytest.raises(ExperimentError, match="there is no view 'everything'; there are: why, what if, mistakes"):
+        resting.session.view("everything", True)
+
+
 def test_a_measurement_and_a_prediction_are_not_measured_against_each_other(resting: Heard):
     resting.session.pin()
     resting.session.device("cpu")

@@ -1,0 +1,133 @@
+"""What if: a measured run replayed with some of it faster, wider or gone, and what its throughput would then be.
+
+`virtual_speedups` asks it of every stage: how much faster would the whole be if this stage took a share less time? (The question, and the
+name, from Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Profiling", SOSP 2015; there it is asked of a running program
+by slowing all others, here of a trace by replaying it.)
+
+Everything is compared with a replay of the run as it was, lags included, so what the model gets wrong of the run itself cancels;
+`Baseline.error` says how much that is. The host's program is kept as it was: a knob that changes it (prefetch, placement) is for
+the simulated device, which runs the kernel anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from labkit.errors import TraceError
+from labkit.metrics.replay import Program, compile_replay, replay
+from labkit.metrics.unit_slices import HOST
+from labkit.metrics.window import steady_window
+from labkit.trace import Trace
+from labkit.units import NS_PER_S
+
+SPEEDUPS = (0.1, 0.25, 0.5, 1.0)
+"""Shares of its time that a stage is made faster by; 1: it takes no time at all."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different.
+
+    scale   op name, lane or role → factor on its durations; 0.5 is twice as fast, 0 is gone
+    widths  lane or role → units
+    host    factor on the time of the host's own program, launches included
+    """
+
+    scale: Mapping[str, float] = field(default_factory=dict)
+    widths: Mapping[str, int] = field(default_factory=dict)
+    host: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """`decode in 0.5 of its time, workers 4 wide, no launch cost`."""
+        parts = [f"{name} {_in_time(factor)}" for name, factor in self.scale.items()]
+        parts += [f"{lane} {width} wide" for lane, width in self.widths.items()]
+        if self.host != 1:
+            parts.append("no host time between ops" if self.host == 0 else f"the host's own program {_in_time(self.host)}")
+        return ", ".join(parts) or "as it was"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a change would do, by replay: a prediction.
+
+    items_per_s  throughput of the steps that the steady window counts
+    ratio        that ÷ the throughput of the replay without the change
+    """
+
+    change: Change
+    items_per_s: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How much faster the whole would be if one stage were.
+
+    name    of an op, or of a lane
+    gains   for each of `SPEEDUPS`: throughput ÷ that of the run as it was
+    """
+
+    name: str
+    sort: str
+    gains: tuple[float, ...]
+
+
+class Replays:
+    """One run, ready to be asked.
+
+    Raises TraceError for a malformed trace, and for one with fewer than two completions in its steady window.
+    """
+
+    def __init__(self, trace: Trace, warmup_steps: int = 0):
+        window = steady_window(trace, warmup_steps)
+        if len(window.rows) < 2:
+            raise TraceError(f"what-if needs two steps in the steady window or more; there are {len(window.rows)}")
+        self._trace, self._rows = trace, window.rows
+        self._program: Program = compile_replay(trace)
+        self.measured_items_per_s = self._rate(trace["end_ns"])
+        self.baseline_items_per_s = self._replayed(Change())
+        """Of the run replayed as it was."""
+
+    @property
+    def error(self) -> float:
+        """Replay of the run as it was ÷ the run, − 1."""
+        return self.baseline_items_per_s / self.measured_items_per_s - 1
+
+    def ask(self, change: Change) -> WhatIf:
+        """What a change would do. Raises TraceError for a name that is not in the trace, a negative factor, a width below 1."""
+        rate = self._replayed(change)
+        return WhatIf(change, rate, rate / self.baseline_items_per_s)
+
+    def stages(self) -> list[tuple[str, str]]:
+        """Every op and every lane that has more than one op, as (name, "op" or "lane")."""
+        trace = self._trace
+        ran = (trace["start_ns"] >= 0) & (trace["kind"] == 0)
+        pairs = {(trace.lanes[lane], trace.names[name]) for lane, name in np.unique(np.stack([trace["lane"][ran], trace["name"][ran]], 1), axis=0)}
+        lanes = sorted({lane for lane, _ in pairs})
+        several = [lane for lane in lanes if sum(one == lane for one, _ in pairs) > 1]
+        ops = sorted({name for _, name in pairs if name not in lanes})
+        return [(name, "op") for name in ops] + [(lane, "lane") for lane in several]
+
+    def virtual_speedups(self, shares: Sequence[float] = SPEEDUPS) -> tuple[Speedup, ...]:
+        """For every stage: what the whole would gain if it took these shares less time. The most promising first."""
+        found = [
+            Speedup(name, sort, tuple(self.ask(Change({name: 1 - share})).ratio for share in shares)) for name, sort in self.stages()
+        ]
+        host = Speedup("host program", HOST, tuple(self.ask(Change(host=1 - share)).ratio for share in shares))
+        return tuple(sorted([*found, host], key=lambda each: (-each.gains[-1], each.name)))
+
+    def _replayed(self, change: Change) -> float:
+        return self._rate(replay(self._program, scale=change.scale, widths=change.widths, lags=True, host=change.host).end_ns)
+
+    def _rate(self, end_ns: np.ndarray) -> float:
+        """Items per second from the first counted completion to the last."""
+        ends = end_ns[self._rows]
+        order = np.argsort(ends, kind="stable")
+        items = int(self._trace["items"][self._rows[order][1:]].sum())
+        return items * NS_PER_S / max(int(ends[order[-1]] - ends[order[0]]), 1)
+
+
+def _in_time(factor: float) -> str:
+    return "gone" if factor == 0 else f"in {factor:g} of its time"
