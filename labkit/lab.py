@@ -17,12 +17,13 @@ from labkit.errors import ExperimentError, StoreError
 from labkit.experiments import Experiment, experiment
 from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
+from labkit.metrics.sequential import Precision
 from labkit.monitor.alerts import Rule, rules_of
 from labkit.result import Compared, Run, Swept
 from labkit.runner.alerting import with_alerts
 from labkit.runner.calibrate import Calibration
 from labkit.runner.calibrate import calibrate as measure_machine
-from labkit.runner.compare import LABELS, Side, compare_sides, interleave
+from labkit.runner.compare import LABELS, Side, compare_sides, interleave, until_narrow
 from labkit.runner.job import Frame, Job, Outcome, Recipe
 from labkit.runner.measure import record_of
 from labkit.runner.sweep import sweep as run_sweep
@@ -32,7 +33,8 @@ from labkit.store import StoredRun, list_runs, load_run, new_run_id, save_run
 
 OnFrame = Callable[[Frame], None]
 DEFAULT_SECONDS, COMPARE_SECONDS, SWEEP_SECONDS = 10.0, 2.0, 5.0
-DEFAULT_ROUNDS = 5
+MOST_ROUNDS = 90
+"""Of a comparison that goes on until its interval is narrow."""
 LIVE_CAP = 100_000
 """Rows that the trace of a live run keeps: minutes of a measured one, and few enough to be summarised soon after a Stop."""
 
@@ -98,21 +100,25 @@ def compare(
     device: str = "auto",
     seconds: float | None = None,
     steps: int | None = None,
-    rounds: int = DEFAULT_ROUNDS,
+    rounds: int | None = None,
+    precision: float = Precision.share,
+    budget_s: float = Precision.budget_s,
     warmup: int = Budget.warmup,
     out: str | Path | None = None,
     pool: Workers | None = None,
     on_frame: Callable[[int, str, Frame], None] | None = None,
 ) -> Compared:
-    """Measure two settings in turns (A B, B A, …) and say how they compare, with an interval.
+    """Measure two settings in turns (A B, B A, …) until the interval of their ratio is narrow enough, and say how they compare.
 
     a, b            knob values of each side, over the defaults
     beside          a third setting to run in the same rounds: its op times predict A and B under equal conditions
     seconds, steps  how long each side runs in one round; 2 seconds where neither is given
-    rounds          how often each side runs, 2 or more
+    rounds          how often each side runs, 2 or more; None: until the interval reaches no further than `precision` to either side (0.05 is
+                    5 %), 5 times at least, or `budget_s` seconds are spent, which is WEAK
     on_frame        told (round, side, frame)
     """
-    check_rounds(rounds)
+    check_rounds(MOST_ROUNDS if rounds is None else rounds)
+    until = Precision(precision, budget_s) if rounds is None else None
     catalogued = experiment(name)
     budget = Budget(steps, COMPARE_SECONDS if seconds is None and steps is None else seconds, warmup)
     settings = [a, b] if beside is None else [a, b, beside]
@@ -120,7 +126,7 @@ def compare(
     notes = [inert_notes(side, job) for side, job in zip(settings, jobs, strict=True)]
     writable(out)
     with _borrowed(pool) as workers:
-        return measure_in_turns(jobs, rounds, workers, out=out, notes=notes, on_frame=on_frame)
+        return measure_in_turns(jobs, rounds or MOST_ROUNDS, workers, out=out, notes=notes, on_frame=on_frame, until=until)
 
 
 def measure_in_turns(
@@ -131,16 +137,19 @@ def measure_in_turns(
     out: str | Path | None = None,
     notes: Sequence[tuple[str, ...]] = ((), (), ()),
     on_frame: Callable[[int, str, Frame], None] | None = None,
+    until: Precision | None = None,
 ) -> Compared:
     """Run the jobs of A, B and perhaps a third side in turns; each as a run, and how B compares with A.
 
     notes  for each side, words for its record
+    until  when it is enough before all rounds are made
     """
+    enough = (lambda outcomes: False) if until is None else until_narrow(jobs, until)
     started = datetime.now().astimezone()
-    outcomes = interleave(jobs, rounds, workers, on_frame)
+    outcomes = interleave(jobs, rounds, workers, on_frame, enough)
     sides = [Side(label, job, tuple(runs)) for label, job, runs in zip(LABELS, jobs, outcomes, strict=False)]
     runs = [_side_run(side, started, out, note) for side, note in zip(sides, notes, strict=False)]
-    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1]), runs[2] if len(runs) > 2 else None)
+    return Compared(runs[0], runs[1], compare_sides(sides[0], sides[1], until), runs[2] if len(runs) > 2 else None)
 
 
 def sweep(

@@ -9,13 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 from labkit.metrics.compare import Ratio, ratio_interval, sentence
 from labkit.metrics.metric import Metric
 from labkit.metrics.pool import pool
+from labkit.metrics.sequential import CONFIDENCE, Precision, is_narrow, narrow_enough
 from labkit.metrics.summary import Summary, summarize
+from labkit.metrics.throughput import throughput
 from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
+from labkit.metrics.window import steady_window
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.runner.measure import record_of
 from labkit.runner.record import RunRecord
@@ -92,11 +96,16 @@ class Comparison:
 
 
 def interleave(
-    jobs: Sequence[Job], rounds: int, workers: Workers, on_frame: Callable[[int, str, Frame], None] | None = None
+    jobs: Sequence[Job],
+    rounds: int,
+    workers: Workers,
+    on_frame: Callable[[int, str, Frame], None] | None = None,
+    enough: Callable[[list[list[Outcome]]], bool] = lambda outcomes: False,
 ) -> list[list[Outcome]]:
     """Run each job once a round, in turns that alternate their order; the outcomes by job. Ends at the first failure.
 
     on_frame  told (round, side, frame); the sides are called A, B, ...
+    enough    asked after each round; true ends it before all `rounds` are made
     """
     outcomes: list[list[Outcome]] = [[] for _ in jobs]
     for index in range(rounds):
@@ -107,18 +116,44 @@ def interleave(
             if outcome.status != "ok":
                 not_run = Outcome("cancelled", f"not run: side {LABELS[place]} {outcome.status}", None, 0.0)
                 return [done or [not_run] for done in outcomes]
+        if enough(outcomes):
+            break
     return outcomes
 
 
-def compare_sides(a: Side, b: Side) -> Comparison:
-    """The ratios B ÷ A of throughput and the step interval, round by round."""
+def until_narrow(jobs: Sequence[Job], precision: Precision, clock: Callable[[], float] = monotonic) -> Callable[[list[list[Outcome]]], bool]:
+    """For `interleave`: whether the interval of B ÷ A is narrow enough, or the time is spent that was given from now on."""
+    until_s = clock() + precision.budget_s
+    rates: list[list[float]] = [[], []]
+
+    def enough(outcomes: list[list[Outcome]]) -> bool:
+        for known, job, made in zip(rates, jobs, outcomes, strict=False):
+            known.append(_rate(made[-1], job))
+        return clock() >= until_s or narrow_enough(*rates, precision)
+
+    return enough
+
+
+def _rate(outcome: Outcome, job: Job) -> float:
+    """Items per second of one round; 0, which no ratio takes, where there is none."""
+    if outcome.trace is None:
+        return 0.0
+    return throughput(outcome.trace, steady_window(outcome.trace, job.budget.warmup)).value or 0.0
+
+
+def compare_sides(a: Side, b: Side, precision: Precision | None = None) -> Comparison:
+    """The ratios B ÷ A of throughput and the step interval, round by round.
+
+    precision  what the rounds went on for; None where their number was given
+    """
+    confidence = 0.95 if precision is None else CONFIDENCE
     ratios: dict[str, Ratio] = {}
     pairs = list(zip(a.rounds, b.rounds, strict=False))
     for name, read in _READERS.items():
         values = [(read(one).value, read(two).value) for one, two in pairs]
         known = [(one, two) for one, two in values if one and two]
         if len(known) >= 2:
-            ratios[name] = ratio_interval([one for one, _ in known], [two for _, two in known])
+            ratios[name] = ratio_interval([one for one, _ in known], [two for _, two in known], confidence)
     failed = next((side.failed for side in (a, b) if side.failed and side.failed.status == "failed"), a.failed or b.failed)
     if failed is not None:
         words = f"no comparison: a side {failed.status}: {failed.failure}"
@@ -128,6 +163,9 @@ def compare_sides(a: Side, b: Side) -> Comparison:
         words = "no comparison: fewer than two rounds measured both sides"
     if failed is None and len(pairs) < MIN_ROUNDS:
         words += f" (WEAK: {len(pairs)} rounds only)"
+    elif failed is None and precision is not None and "throughput" in ratios and not is_narrow(ratios["throughput"], precision):
+        spent = f"{precision.budget_s:g} s were spent before the interval was {precision.words} narrow"
+        words += f" (WEAK: {spent}; {len(pairs)} rounds)"
     return Comparison(ratios, words, len(pairs))
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from labkit.runner.compare import Side, compare_sides, interleave
+from labkit.metrics.sequential import LOOKS, Precision
+from labkit.runner.compare import Side, compare_sides, interleave, until_narrow
 from labkit.runner.execute import execute
 from labkit.runner.job import Job, Outcome
 from tests.runner.naps import Naps, nap_job
@@ -60,6 +61,37 @@ def test_the_same_setting_against_itself_shows_no_difference_19_times_in_20() ->
         comparison = compare_sides(*sides(1000, 1000, 5, Here(lambda noise=noise: noise.lognormvariate(0, 0.1))))
         shown += "no difference shown" in comparison.sentence
     assert shown >= 35, "38 of 40 are expected"
+
+
+def until(a_ms: int, b_ms: int, pool: Here, precision: Precision, clock: Callable[[], float]) -> list[Side]:
+    jobs = [nap_job(nap_ms=a_ms), nap_job(nap_ms=b_ms)]
+    outcomes = interleave(jobs, 90, pool, enough=until_narrow(jobs, precision, clock))  # type: ignore[arg-type]
+    return [Side(label, job, tuple(runs)) for label, job, runs in zip("AB", jobs, outcomes, strict=True)]
+
+
+def test_it_ends_with_the_first_look_at_which_the_interval_is_narrow() -> None:
+    a, b = until(1000, 2000, Here(), Precision(0.05), lambda: 0.0)
+    assert len(a.outcomes) == len(b.outcomes) == 5
+    comparison = compare_sides(a, b, Precision(0.05))
+    assert (comparison.sentence, comparison.rounds) == ("B against A, throughput: slower by 2.00× (2.00 to 2.00)", 5)
+
+
+def test_noise_makes_it_go_on() -> None:
+    noise = random.Random(1)
+    a, b = until(1000, 1000, Here(lambda: noise.lognormvariate(0, 0.06)), Precision(0.05), lambda: 0.0)
+    assert len(a.outcomes) in LOOKS[1:]
+    assert "no difference shown" in compare_sides(a, b, Precision(0.05)).sentence
+
+
+def test_a_source_that_never_settles_ends_by_its_budget_as_weak_with_its_data() -> None:
+    noise, clock = random.Random(2), iter(range(1000))
+    precision = Precision(0.01, budget_s=9)
+    a, b = until(1000, 1000, Here(lambda: noise.lognormvariate(0, 0.5)), precision, lambda: float(next(clock)))
+    assert len(a.outcomes) == len(b.outcomes) == 9
+    comparison = compare_sides(a, b, precision)
+    assert comparison.sentence.endswith("(WEAK: 9 s were spent before the interval was ±1 % narrow; 9 rounds)")
+    assert comparison.ratios["throughput"].low is not None
+    assert comparison.as_dict()["ratios"]["throughput"]["detectable"] > 0.1
 
 
 def test_two_rounds_are_weak() -> None:
