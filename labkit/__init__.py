@@ -15,6 +15,7 @@ _PUBLIC = {
     "compare": "labkit.lab",
     "predict": "labkit.lab",
     "sweep": "labkit.lab",
+    "import_trace": "labkit.lab",
     "calibrate": "labkit.lab",
     "Panel": "labkit.panel.panel",
     "runs": "labkit.store",
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from labkit.errors import LabkitError
     from labkit.experiments import experiment
     from labkit.experiments.user import workload
-    from labkit.lab import calibrate, compare, predict, run, sweep
+    from labkit.lab import calibrate, compare, import_trace, predict, run, sweep
     from labkit.panel.panel import Panel
     from labkit.store import load_run, runs
 

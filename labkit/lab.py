@@ -24,6 +24,7 @@ from labkit.runner.alerting import with_alerts
 from labkit.runner.calibrate import Calibration
 from labkit.runner.calibrate import calibrate as measure_machine
 from labkit.runner.compare import LABELS, Side, compare_sides, interleave, until_narrow
+from labkit.runner.imported import imported_run
 from labkit.runner.job import Frame, Job, Outcome, Recipe
 from labkit.runner.measure import record_of
 from labkit.runner.sweep import sweep as run_sweep
@@ -82,6 +83,14 @@ def stored_run(name: str | Path, folder: str | Path = "runs") -> Run:
     """A run that was saved, by its id, the start or end of one, its folder, or "last". Raises StoreError."""
     stored = load_run(name, folder)
     return Run(stored.record, stored.trace, stored.path)
+
+
+def import_trace(path: str | Path, out: str | Path | None = None) -> Run:
+    """A trace of PyTorch's profiler as a run, saved in `out`. Raises TraceError, StoreError."""
+    writable(out)
+    started = datetime.now().astimezone()
+    record, trace = imported_run(path, new_run_id("imported", started), started)
+    return saved(Run(record, trace), out)
 
 
 def predict(

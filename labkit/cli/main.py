@@ -15,6 +15,7 @@ COMMANDS = {
     "sweep": "run every combination of some knobs; go on where an earlier start ended",
     "list": "the runs of a folder, or with --experiments the experiments and their knobs",
     "show": "one run: its metrics, verdict, knobs and where it came from",
+    "import": "read a trace of PyTorch's profiler and save it as a run",
     "why": "where a run's time went: from the ideal to the measured, the critical path, what would help",
     "whatif": "what a change would do to a run; with --measure, beside the measurement",
     "wrong": "measured wrongly on purpose: what the usual mistakes make of a run",

@@ -54,7 +54,7 @@ def _by_replay(run: Run, change: Change) -> dict[str, Any]:
     replays = Replays(run.trace, run.record.budget["warmup"])
     told = replays.ask(change)
     return {
-        "id": run.record.id, "change": change.words, "how": "its trace, replayed", "measured_items_per_s": replays.measured_items_per_s,
+        "id": run.record.id, "change": change.words, "how": "its trace, replayed", "unit": replays.unit, "measured_items_per_s": replays.measured_items_per_s,
         "bound_items_per_s": _bound(run, replays.measured_items_per_s), "predicted_items_per_s": told.items_per_s, "predicted_ratio": told.ratio,
         "error_as_it_was": replays.error,
     }  # fmt: skip
@@ -70,7 +70,7 @@ def _by_knobs(run: Run, changed: dict[str, str], measure: bool) -> dict[str, Any
     measured, was, will = _rate(run), _rate(now), _rate(then)
     answer = {
         "id": record.id, "change": ", ".join(f"{name}={value}" for name, value in changed.items()),
-        "how": "the simulated device, from the run's op times", "measured_items_per_s": measured,
+        "how": "the simulated device, from the run's op times", "unit": "items/s", "measured_items_per_s": measured,
         "bound_items_per_s": _bound(then, will), "predicted_items_per_s": will, "predicted_ratio": will / was,
         "error_as_it_was": was / measured - 1,
     }  # fmt: skip
@@ -93,12 +93,12 @@ def _measured(both: Compared, predicted: float) -> dict[str, Any]:
 def _lines(answer: dict[str, Any]) -> list[str]:
     lines = [
         f"{answer['id']}: {answer['change']}",
-        f"  measured as it was     {significant(answer['measured_items_per_s'])} items/s",
-        f"  predicted with it      {significant(answer['predicted_items_per_s'])} items/s, {answer['predicted_ratio']:.2f}×  ({answer['how']})",
+        f"  measured as it was     {significant(answer['measured_items_per_s'])} {answer['unit']}",
+        f"  predicted with it      {significant(answer['predicted_items_per_s'])} {answer['unit']}, {answer['predicted_ratio']:.2f}×  ({answer['how']})",
         f"  the model as it was    off by {format_percent(abs(answer['error_as_it_was']))} of the measurement",
     ]
     if answer["bound_items_per_s"] is not None:
-        lines.insert(2, f"  bound                  {significant(answer['bound_items_per_s'])} items/s: if everything overlapped")
+        lines.insert(2, f"  bound                  {significant(answer['bound_items_per_s'])} {answer['unit']}: if everything overlapped")
     if "residual" in answer:
         lines.append(f"  measured with it       {answer['measured_ratio']:.2f}× ({answer['low']:.2f} to {answer['high']:.2f})")
         lines.append(f"  residual               {100 * answer['residual']:+.1f} %: predicted ÷ measured − 1")

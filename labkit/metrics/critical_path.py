@@ -16,7 +16,7 @@ from labkit.errors import TraceError
 from labkit.metrics.host_timeline import DEADLINE, PROGRAM
 from labkit.metrics.unit_slices import HOST, slices_by_unit
 from labkit.metrics.window import steady_window
-from labkit.trace import KIND_LAUNCH, KIND_WAIT, Trace
+from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
 from labkit.trace.trace import RowIndex
 
 Sort = Literal["op", "host", "dispatch", "wake-up", "deadline", "start"]
@@ -77,7 +77,7 @@ def critical_path(trace: Trace, warmup_steps: int = 0) -> CriticalPath:
     if window.steady:
         last = int(window.rows[-1])
     else:
-        ran = np.flatnonzero((trace["end_ns"] >= 0) & (trace["kind"] != KIND_LAUNCH))
+        ran = np.flatnonzero((trace["end_ns"] >= 0) & (trace["kind"] == KIND_OP))
         if not len(ran):
             return CriticalPath(window.start_ns, window.start_ns, ())
         last = int(ran[np.argmax(trace["end_ns"][ran])])
@@ -110,12 +110,13 @@ class _Walk:
         self.woken = trace["woke_by"].tolist()
         self.waits = (trace["kind"] == KIND_WAIT).tolist()
         self.before: dict[int, int] = {}
+        self.host_rows: list[int] = []
         for unit in slices_by_unit(trace):
             rows = unit.rows.tolist()
             self.before |= dict(zip(rows[1:], rows[:-1], strict=True))
             if unit.span.lane == HOST:
                 self.host_rows = rows
-        self.host_rows = getattr(self, "host_rows", [])
+        self.host_place = {row: place for place, row in enumerate(self.host_rows)}
         self.host_ends = [self.end[row] for row in self.host_rows]
         for row in np.flatnonzero(trace["kind"] == KIND_LAUNCH).tolist():
             for dep in index.rows(trace.deps(row)).tolist():
@@ -157,9 +158,7 @@ class _Walk:
 
     def _before_host(self, time_ns: int, row: int) -> Iterator[Piece]:
         """What the host did before an instant: its own program back to the last wait or inline op, and what ended that."""
-        place = bisect_right(self.host_ends, time_ns) - 1
-        if place >= 0 and self.host_rows[place] == row:
-            place -= 1
+        place = self.host_place[row] - 1 if row in self.host_place else bisect_right(self.host_ends, time_ns) - 1
         while place >= 0 and self.waits[self.host_rows[place]] and self._was_over(self.host_rows[place]):
             place -= 1
         if place < 0:

@@ -52,7 +52,7 @@ class Change:
 class WhatIf:
     """What a change would do, by replay: a prediction.
 
-    items_per_s  throughput of the steps that the steady window counts
+    items_per_s  throughput of the steps that the steady window counts (`Replays.unit`)
     ratio        that ÷ the throughput of the replay without the change
     """
 
@@ -75,16 +75,18 @@ class Speedup:
 
 
 class Replays:
-    """One run, ready to be asked.
+    """One run, ready to be asked. Where its steady window has fewer than two steps, the whole run counts as one item.
 
-    Raises TraceError for a malformed trace, and for one with fewer than two completions in its steady window.
+    unit  "items/s", or "runs/s" where the whole run is the item
+    Raises TraceError for a malformed trace, and for one in which nothing ran.
     """
 
     def __init__(self, trace: Trace, warmup_steps: int = 0):
         window = steady_window(trace, warmup_steps)
-        if len(window.rows) < 2:
-            raise TraceError(f"what-if needs two steps in the steady window or more; there are {len(window.rows)}")
+        if not (trace["end_ns"] >= 0).any():
+            raise TraceError("nothing ran in this trace: there is nothing to replay")
         self._trace, self._rows = trace, window.rows
+        self.unit = "items/s" if len(window.rows) > 1 else "runs/s"
         self._program: Program = compile_replay(trace)
         self.measured_items_per_s = self._rate(trace["end_ns"])
         self.baseline_items_per_s = self._replayed(Change())
@@ -122,7 +124,9 @@ class Replays:
         return self._rate(replay(self._program, scale=change.scale, widths=change.widths, lags=True, host=change.host).end_ns)
 
     def _rate(self, end_ns: np.ndarray) -> float:
-        """Items per second from the first counted completion to the last."""
+        """Items per second from the first counted completion to the last; 1 ÷ makespan where there are no two."""
+        if len(self._rows) < 2:
+            return NS_PER_S / max(int(end_ns.max()) - int(self._trace["submit_ns"].min()), 1)
         ends = end_ns[self._rows]
         order = np.argsort(ends, kind="stable")
         items = int(self._trace["items"][self._rows[order][1:]].sum())
