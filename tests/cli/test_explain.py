@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+KINETO = Path(__file__).parents[2] / "datasets/traces/kineto"
 SMALL = ["--image-size", "32", "--batch-size", "4"]
 
 
@@ -102,3 +103,21 @@ def test_a_comparison_goes_on_until_its_interval_is_narrow(labkit: Callable) -> 
     assert both["rules"][0]["result"] == "passed"
     assert labkit(*words, "--precision", "wide").code == 2
     assert labkit(*words, "--budget", "0").code == 2
+
+
+def test_a_trace_of_a_real_gpu_is_imported_and_everything_works_on_it(labkit: Callable) -> None:
+    record = json.loads(labkit("import", str(KINETO / "a100_alexnet.json.gz"), "--json").out)
+    assert (record["experiment"], record["status"], record["device_label"]) == ("imported", "ok", "NVIDIA A100-PG509-200 (imported trace)")
+    assert record["verdict"]["grade"] == "WEAK" and "not known here" in record["verdict"]["reasons"][0]
+    assert record["provenance"]["file"] == "a100_alexnet.json.gz" and "host" not in record["provenance"]
+    assert labkit("show", "last").code == labkit("why", "last").code == labkit("report", "last").code == 0
+    told = json.loads(labkit("whatif", "last", "--scale", "compute7=0.5", "--json").out)
+    assert told["unit"] == "runs/s" and told["predicted_ratio"] >= 1
+    assert labkit("export", "last").code == 0
+
+
+def test_a_file_that_is_no_trace_is_told_and_nothing_is_saved(labkit: Callable) -> None:
+    Path("bad.json").write_text("{}")
+    ended = labkit("import", "bad.json")
+    assert ended.code == 1 and "has no list of traceEvents" in ended.err
+    assert json.loads(labkit("list", "--json").out)["runs"] == []

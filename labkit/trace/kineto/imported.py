@@ -173,9 +173,9 @@ def _outermost(events: list[Event]) -> list[Event]:
 
 def short(name: str) -> str:
     """A kernel's name without its template arguments and parameters: `at::native::elementwise_kernel`."""
-    text = name.removeprefix("void ").strip()
+    text = name.removeprefix("void ").strip().replace("(anonymous namespace)::", "")
     if text.startswith(("Memcpy", "Memset")):
         return text[:NAME_CHARACTERS]
     cut = min((place for place in (text.find("<"), text.find("(", 1)) if place > 0), default=len(text))
-    head = text[:cut].replace("(anonymous namespace)::", "") or text
+    head = text[:cut]
     return head if len(head) <= NAME_CHARACTERS else f"{head[: NAME_CHARACTERS - 1]}…"
