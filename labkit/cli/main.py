@@ -19,6 +19,7 @@ COMMANDS = {
     "why": "where a run's time went: from the ideal to the measured, the critical path, what would help",
     "whatif": "what a change would do to a run; with --measure, beside the measurement",
     "wrong": "measured wrongly on purpose: what the usual mistakes make of a run",
+    "profile": "what a model asks of the hardware, and where that lies on a machine's roofline",
     "export": "a run's trace for Perfetto or Chrome, or as a table",
     "report": "one self-contained HTML page of some runs",
     "calibrate": "measure this machine, so that it can be predicted as simulated:this",

@@ -7,6 +7,7 @@ from labkit.figures.distribution import distribution
 from labkit.figures.guess import Answer, Guess, guess, guess_errors
 from labkit.figures.mistakes import mistakes, mistakes_table
 from labkit.figures.prediction import prediction
+from labkit.figures.roofline import roofline
 from labkit.figures.shown import Shown, shown_of
 from labkit.figures.side_by_side import side_by_side
 from labkit.figures.speedups import speedups
@@ -26,6 +27,7 @@ __all__ = [
     "mistakes",
     "mistakes_table",
     "prediction",
+    "roofline",
     "shown_of",
     "side_by_side",
     "speedups",

@@ -14,7 +14,7 @@ from tests.bench.contender import ROOT
 from tests.bench.measure import BenchError
 
 FOLDER = ROOT / ".venv-bench"
-PEERS = ("spdl-core", "grain", "simpy")
+PEERS = ("spdl-core", "grain", "simpy", "HolisticTraceAnalysis")
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
@@ -23,7 +23,7 @@ def peer_python() -> Path:
     """The interpreter of the peers' environment, which is made or completed if need be. Raises BenchError."""
     python = FOLDER / "bin" / "python"
     stamp = FOLDER / "ready"
-    wanted = "\n".join([sys.executable, *_pins()])
+    wanted = "\n".join([sys.executable, *PEERS, *_pins()])
     if not (stamp.is_file() and stamp.read_text() == wanted):
         _make(python)
         stamp.write_text(wanted)
