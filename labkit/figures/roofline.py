@@ -10,6 +10,8 @@ from labkit.figures.theme import Theme, dress_with, plain, say
 from labkit.profile import Placed, TaskProfile
 from labkit.profile.roofline import roofs
 
+NAMED_SHARE = 0.02
+"""Of the predicted time; smaller ones are named where the mouse is."""
 _BOUND_COLOURS = {"compute": LANE_COLOURS["compute"], "memory": LANE_COLOURS["h2d"], "launch": LANE_COLOURS["workers"]}
 
 
@@ -25,7 +27,7 @@ def roofline(found: TaskProfile, placed: Sequence[Placed], machine: Machine, the
         return say(dress_with(figure, "Roofline", lines, theme, height=200), "no operator with FLOP and bytes")
     intensities = [each.op.intensity or 1.0 for each in shown]
     low, high = min(*intensities, 0.1) / 2, max(*intensities, 100.0) * 2
-    for dash, dtype in zip(("solid", "dash", "dot"), dict.fromkeys(each.op.dtype for each in shown), strict=False):
+    for dash, dtype in zip(("solid", "dash", "dot"), dict.fromkeys(each.op.dtype for each in shown if "float" in each.op.dtype), strict=False):
         roof = roofs(machine, dtype)
         corners = [low, *([roof.ridge] if low < roof.ridge < high else []), high]
         rates = [min(roof.flop_per_s, corner * roof.bytes_per_s) for corner in corners]
@@ -50,7 +52,8 @@ def _points(group: Sequence[Placed], name: str, colour: str, whole_ns: float) ->
     marker = {"size": [8 + 26 * share**0.5 for share in shares], "color": colour, "opacity": 0.75, "line": {"width": 1, "color": colour}}
     return go.Scatter(
         x=[each.op.intensity for each in group], y=[each.flop_per_s for each in group], mode="markers+text", marker=marker, name=name,
-        text=[plain(each.op.name) for each in group], textposition="top center", textfont={"size": 10},
-        customdata=[[f"{100 * share:.1f} %", each.op.calls] for share, each in zip(shares, group, strict=True)],
-        hovertemplate="%{text}: %{x:.3g} FLOP a byte, %{y:.3s}FLOP/s<br>%{customdata[0]} of the predicted time, %{customdata[1]} calls<extra></extra>",
+        text=[plain(each.op.name) if share >= NAMED_SHARE else "" for each, share in zip(group, shares, strict=True)],
+        textposition=[("top center", "bottom center")[place % 2] for place in range(len(group))], textfont={"size": 10},
+        customdata=[[plain(each.op.name), f"{100 * share:.1f} %", each.op.calls] for share, each in zip(shares, group, strict=True)],
+        hovertemplate="%{customdata[0]}: %{x:.3g} FLOP a byte, %{y:.3s}FLOP/s<br>%{customdata[1]} of the predicted time, %{customdata[2]} calls<extra></extra>",
     )  # fmt: skip

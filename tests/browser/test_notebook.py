@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable
 
+import nbformat
 import pytest
 
+from tests.browser.conftest import NOTEBOOKS
 from tests.browser.equipment import Ipykernel, one_ipykernel
 from tests.browser.lab import JupyterLab
 from tests.browser.page import NotebookPage
 from tests.browser.test_headless import MAY_ASK
 
 pytestmark = pytest.mark.browser
+PLOTLY = "application/vnd.plotly.v1+json"
 
 COUNTER = '''
 import anywidget, traitlets
@@ -129,6 +132,23 @@ def test_a_hundred_figures_in_the_same_place_leave_the_memory_of_the_page_flat(l
     act(lab, page, "hundred")
     page.wait_for(f"{POINTS} === 101", "the last of a hundred figures")
     assert page.js_heap_bytes() - before < 4_000_000
+
+
+@one_ipykernel
+def test_the_notebook_that_explains_shows_its_figures(lab: JupyterLab, page: NotebookPage) -> None:
+    source = next(path for path in NOTEBOOKS if path.stem == "02_trust_and_explain")
+    cells = [cell.source for cell in nbformat.read(source, as_version=4).cells if cell.cell_type == "code"]
+    small = [cell.replace("image_size = 96 ", "image_size = 32 ").replace("batch_size = 16 ", "batch_size = 4 ") for cell in cells]
+    assert small != cells
+    lab.write("explain.ipynb", small)
+    page.open("explain.ipynb").run_all()
+    shown = [output["data"] for cell in range(len(cells)) for output in page.outputs(cell) if "data" in output]
+    titles = [data[PLOTLY]["layout"]["title"]["text"] for data in shown if PLOTLY in data]
+    assert [title.partition("</b>")[0].removeprefix("<b>") for title in titles] == [
+        "Measured wrongly", "From ideal to measured", "If a stage were faster", "Roofline", "Timeline",
+    ]  # fmt: skip
+    page.wait_for("document.querySelectorAll('.js-plotly-plot').length >= 2", "figures that are drawn")
+    page.save()
 
 
 def act(lab: JupyterLab, page: NotebookPage, name: str) -> None:

@@ -19,7 +19,7 @@ from labkit.store import StoredRun, load_run
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-START, PIPELINED = NOTEBOOKS
+START, PIPELINED, TRUST = NOTEBOOKS
 PLOTLY = "application/vnd.plotly.v1+json"
 SETTINGS = {"prefetch": 4, "batch_size": 4, "image_size": 32, "device": "cpu", "seconds": 1.0}
 
@@ -48,9 +48,11 @@ def executed(path: Path, runs: Path) -> Executed:
     return Executed(path, nbformat.read(path, as_version=4).cells, load_run("last", runs))
 
 
-def papermill(folder: Path, output: str, parameters: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+def papermill(
+    folder: Path, output: str, parameters: dict[str, Any], notebook: Path = PIPELINED
+) -> subprocess.CompletedProcess[str]:
     flags = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
-    command = [sys.executable, "-m", "papermill", "--no-progress-bar", str(PIPELINED), output, *flags]
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", str(notebook), output, *flags]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
@@ -171,3 +173,16 @@ def test_the_first_notebook_runs_headless(tmp_path: Path) -> None:
     assert "measured on CPU threads" in table
     [figure] = start.shown(PLOTLY)
     assert "Timeline" in figure["layout"]["title"]["text"]
+
+
+def test_the_notebook_that_explains_runs_headless_and_shows_every_figure(tmp_path: Path) -> None:
+    result = papermill(tmp_path, "out.ipynb", {"device": "cpu", "image_size": 32, "batch_size": 4}, TRUST)
+    assert result.returncode == 0, result.stderr
+    done = executed(tmp_path / "out.ipynb", tmp_path / "runs")
+    expected = ["Measured wrongly", "From ideal to measured", "If a stage were faster", "Roofline", "Timeline"]
+    titles = [figure["layout"]["title"]["text"] for figure in done.shown(PLOTLY)]
+    assert [title for title, words in zip(titles, expected, strict=True) if words not in title] == []
+    assert "B against A, throughput: " in done.printed
+    assert "1.00 ideal (" in done.printed and "Predicted time on H200: " in done.printed
+    assert "INVALID: " in done.shown("text/html")[0]
+    assert done.path.stat().st_size <= 1_000_000

@@ -15,7 +15,7 @@ from labkit.metrics.unit_slices import slices_by_unit
 from labkit.trace import KIND_OP, KIND_WAIT
 from labkit.trace.chrome import chrome_events
 from labkit.trace.kineto import Imported, read_kineto
-from labkit.trace.kineto.imported import short
+from labkit.trace.kineto.rows import short
 from labkit.units import NS_PER_US
 
 REAL = sorted((Path(__file__).parents[2] / "datasets/traces/kineto").glob("*.json.gz"))

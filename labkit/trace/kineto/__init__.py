@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler (Kineto), read as labkit's own: `events.py` reads the file, `launches.py` makes the host's program of it."""
+"""Traces of PyTorch's profiler (Kineto), read as labkit's own: `events.py` reads the file, `imported.py` makes the trace of it."""
 
 from labkit.trace.kineto.imported import Imported, read_kineto
 

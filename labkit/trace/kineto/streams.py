@@ -18,7 +18,7 @@ class Streams:
     def __init__(self, work: list[Event], notes: Counter[str]):
         by_stream: dict[tuple[Any, Any], list[Event]] = {}
         for event in sorted(work, key=lambda each: (each.start_ns, each.end_ns)):
-            by_stream.setdefault(_stream_of(event), []).append(event)
+            by_stream.setdefault(stream_of(event), []).append(event)
         several = len({device for device, _ in by_stream}) > 1
         self.names: dict[tuple[Any, Any], str] = {}
         placed: list[tuple[Event, str, int]] = []
@@ -32,7 +32,8 @@ class Streams:
         self.units = [unit for _, _, unit in placed]
 
 
-def _stream_of(event: Event) -> tuple[Any, Any]:
+def stream_of(event: Event) -> tuple[Any, Any]:
+    """Device and stream of an op; the process and thread that stand for them where the file says nothing else."""
     device = event.args.get("device", event.pid)
     return device, event.args.get("stream", event.tid)
 

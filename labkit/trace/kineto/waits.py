@@ -1,14 +1,19 @@
 """Who waited for what: the host's synchronisations, and streams that wait for another stream's event."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections import Counter
 from typing import Any, NamedTuple
 
 from labkit.trace.kineto.events import Event
+from labkit.trace.kineto.streams import stream_of
 
 _OF_STREAM = ("StreamSynchronize",)
 _OF_DEVICE = ("DeviceSynchronize", "CtxSynchronize")
 _OF_EVENT = ("EventSynchronize",)
+_SYNCS = (*_OF_STREAM, *_OF_DEVICE, *_OF_EVENT)
 _BLOCKING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
+
+UNKNOWN = "synchronisations of nothing that is in the file: time of the host's own program"
 
 
 class Wait(NamedTuple):
@@ -25,30 +30,24 @@ class Waits:
     needs  place of an op → places of the ops that its stream had been told to wait for
     """
 
-    def __init__(self, events: list[Event], calls: list[Event], work: list[Event], launches: list[Event | None]):
-        self._work = work
+    def __init__(self, events: list[Event], calls: list[Event], work: list[Event], launches: list[Event | None], notes: Counter[str]):
+        self._work, self._notes = work, notes
         self._begun = [min(launch.start_ns, event.start_ns) if launch else event.start_ns for event, launch in zip(work, launches, strict=True)]
         self._by_stream: dict[Any, list[int]] = {}
         for place in sorted(range(len(work)), key=self._begun.__getitem__):
-            self._by_stream.setdefault(_stream(work[place]), []).append(place)
+            self._by_stream.setdefault(stream_of(work[place]), []).append(place)
         self._of_correlation = {event.args.get("correlation"): place for place, event in enumerate(work)}
         self._calls = {event.args.get("correlation"): event for event in calls}
         syncs = {event.args.get("correlation"): event for event in events if event.category == "cuda_sync"}
         self.waits = [wait for call in calls if (wait := self._wait(call, syncs.get(call.args.get("correlation")))) is not None]
-        self.waits.sort()
-        self._starts = [wait.start_ns for wait in self.waits]
         self.needs: dict[int, list[int]] = {}
         for sync in syncs.values():
             self._between_streams(sync)
 
-    def next_start(self, launch: Event) -> int:
-        """When the next wait after the beginning of a launch begins: a launch that blocks is a wait from its own beginning."""
-        place = bisect_right(self._starts, launch.start_ns)
-        return self._starts[place] if place < len(self._starts) else launch.end_ns
-
     def _wait(self, call: Event, sync: Event | None) -> Wait | None:
         awaited = self._awaited(call, sync)
-        if awaited is None:
+        if awaited is None or call.end_ns <= call.start_ns:
+            self._notes[UNKNOWN] += call.name.endswith(_SYNCS)
             return None
         start_ns = call.start_ns + 1 if call.name in _BLOCKING_COPIES else call.start_ns
         return Wait(start_ns, call.end_ns, awaited)
@@ -57,11 +56,12 @@ class Waits:
         if call.name in _BLOCKING_COPIES:
             return self._of_correlation.get(call.args.get("correlation"))
         if call.name.endswith(_OF_STREAM):
-            stream = sync.args.get("stream") if sync is not None else call.args.get("stream")
-            places = self._by_stream.get(stream)
-            return self._last(places, call.start_ns) if places is not None else self._last_of_all(call)
+            if sync is None:
+                return self._last_of_all(call, None)
+            places = self._by_stream.get((sync.args.get("device"), sync.args.get("stream")), [])
+            return self._last(places, call.start_ns)
         if call.name.endswith(_OF_DEVICE):
-            return self._last_of_all(call)
+            return self._last_of_all(call, sync)
         if call.name.endswith(_OF_EVENT) and sync is not None:
             return self._recorded(sync)
         return None
@@ -71,15 +71,17 @@ class Waits:
         place = bisect_left(places, before_ns, key=self._begun.__getitem__)
         return places[place - 1] if place else None
 
-    def _last_of_all(self, call: Event) -> int | None:
-        """Of the last ops of all streams, the one that ends last."""
-        found = [place for places in self._by_stream.values() if (place := self._last(places, call.start_ns)) is not None]
+    def _last_of_all(self, call: Event, sync: Event | None) -> int | None:
+        """Of the last ops of all streams, of one device where that is known, the one that ends last."""
+        device = sync.args.get("device") if sync is not None else None
+        streams = [places for (of, _), places in self._by_stream.items() if device is None or of == device]
+        found = [place for places in streams if (place := self._last(places, call.start_ns)) is not None]
         return max(found, key=lambda place: self._work[place].end_ns, default=None)
 
     def _recorded(self, sync: Event) -> int | None:
         """The last op before the record of the event that a synchronisation names."""
         record = self._calls.get(sync.args.get("wait_on_cuda_event_record_corr_id"))
-        places = self._by_stream.get(sync.args.get("wait_on_stream"))
+        places = self._by_stream.get((sync.args.get("device"), sync.args.get("wait_on_stream")))
         return self._last(places, record.start_ns) if record is not None and places else None
 
     def _between_streams(self, sync: Event) -> None:
@@ -87,11 +89,8 @@ class Waits:
         call = self._calls.get(sync.args.get("correlation"))
         if sync.args.get("cuda_sync_kind") != "Stream Wait Event" or call is None:
             return
-        awaited, places = self._recorded(sync), self._by_stream.get(sync.args.get("stream"), [])
+        awaited, places = self._recorded(sync), self._by_stream.get((sync.args.get("device"), sync.args.get("stream")), [])
         following = bisect_left(places, call.start_ns, key=self._begun.__getitem__)
         if awaited is not None and following < len(places):
             self.needs.setdefault(places[following], []).append(awaited)
 
-
-def _stream(event: Event) -> Any:
-    return event.args.get("stream", event.tid)
