@@ -31,7 +31,8 @@ def mistakes(found: Sequence[Mistake], run: Shown, theme: Theme = "either") -> g
     figure.add_trace(
         go.Scatter(
             x=factors, y=names, mode="markers+text", marker=wrong, name="INVALID: what the mistake makes of it", cliponaxis=False,
-            text=[f"  {_times(factor)}" for factor in factors], textposition="middle right", textfont={"size": 11},
+            text=[f"  {_times(factor)}  " for factor in factors], textfont={"size": 11},
+            textposition=["middle right" if factor >= 1 else "middle left" for factor in factors],
             customdata=[[plain(_value(mistake.wrong, mistake.unit)), plain(_value(mistake.right, mistake.unit))] for mistake in shown],
             hovertemplate="%{y}: INVALID %{customdata[0]} for %{customdata[1]}<extra></extra>",
         )

@@ -35,4 +35,4 @@ def explanations(views: tuple[str, ...], run: Shown, warmup_steps: int) -> Itera
     if "mistakes" in views:
         found = mistakes(run.trace, warmup_steps)
         yield "mistakes", figures.mistakes(found, run)
-        yield "mistakes told", Table(mistakes_table(found))
+        yield "mistakes told", Table(mistakes_table(found), numbers=False)

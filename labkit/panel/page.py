@@ -125,7 +125,7 @@ def _not_in_turns(runs: Sequence[Shown]) -> str:
         return "One was measured and the other is a prediction: look at them side by side, but do not take their ratio."
     if not runs[0].measured:
         return "Both are predictions."
-    return "WEAK: A and B were not measured in turns, so the machine's mood is in the difference: Measure A/B gives the answer."
+    return "A and B were not measured in turns, so the machine's mood is in the difference: Measure A/B gives the answer."
 
 
 def _how(run: Shown) -> str:
