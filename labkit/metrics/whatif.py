@@ -5,8 +5,8 @@ name, from Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Pro
 by slowing all others, here of a trace by replaying it.)
 
 Everything is compared with a replay of the run as it was, lags included, so what the model gets wrong of the run itself cancels;
-`Baseline.error` says how much that is. The host's program is kept as it was: a knob that changes it (prefetch, placement) is for
-the simulated device, which runs the kernel anew.
+`Replays.error` says how much that is. The host's program is kept as it was, and the units of a wider lane are taken to have a core each: a
+knob that changes the program (prefetch, placement), or workers that share cores, are for the simulated device, which runs the kernel anew.
 """
 
 from collections.abc import Mapping, Sequence

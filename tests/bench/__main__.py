@@ -27,6 +27,8 @@ MODULES = {
     "replay": "replay",
     "overlap": "overlap",
     "prediction-cpu": "prediction_cpu",
+    "compare-aa": "compare_aa",
+    "whatif-cpu": "whatif_cpu",
     "loader": "loader",
     "watching": "watching",
     "toggle": "toggle",
