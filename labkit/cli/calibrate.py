@@ -4,8 +4,20 @@ from labkit import lab
 from labkit.cli.flags import add_json, parser
 from labkit.cli.main import OK
 from labkit.cli.words import print_json, say
-from labkit.device.machine import FIGURES, this_machine_path
-from labkit.units import format_rate
+from labkit.device.machine import FIGURES, Machine, this_machine_path
+from labkit.runner.probe_passport import detectable
+from labkit.units import format_percent, format_rate
+
+ROUNDS = 5
+
+
+def detectable_words(machine: Machine) -> str | None:
+    """`Rounds in turns here show effects from 4 % up (5 rounds), 2.6 % (10).`; None where the noise is not known."""
+    noise = machine.get("round_noise_share")
+    if noise is None:
+        return None
+    five, more = (format_percent(detectable(noise, n)) for n in (ROUNDS, 2 * ROUNDS))
+    return f"Measured in turns here, {ROUNDS} rounds show effects from {five} up, {2 * ROUNDS} rounds from {more} up."
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +34,8 @@ def main(arguments: list[str]) -> int:
     for name, figure in machine.figures.items():
         value = format_rate(figure.value, '').strip()
         print(f"  {name:<28} {value:>10}   {FIGURES[name]}")
+    if (words := detectable_words(machine)) is not None:
+        print(f"\n{words}")
     for note in calibration.notes:
         say(f"note: {note}")
     print(f"wrote {this_machine_path()}")

@@ -36,6 +36,7 @@ from labkit.panel.session import Session
 from labkit.panel.setting import Setting
 from labkit.panel.state import Result, State
 from labkit.panel.strip import LiveStrip
+from labkit.panel.turns import detectable_here
 from labkit.panel.turnstile import DEVICES
 from labkit.result import Run
 from labkit.schedule import Budget
@@ -211,6 +212,7 @@ class _Shown:
         from ipywidgets import HBox, Layout
 
         spec = control_spec(self._setting.experiment, available_devices(), machine=SLIDERS, machine_presets=PRESETS)
+        spec["help"] = {**spec["help"], "compare": f"{spec['help']['compare']} {detectable_here()}"}
         self._controls, self._strip = Controls(spec), LiveStrip()
         self._strip.layout.flex = "1 1 440px"
         beside = self._controls.layout

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from labkit import lab
+from labkit.device.machine import load_machine
+from labkit.errors import MachineError
 from labkit.figures.shown import Shown
 from labkit.metrics.verdict import COMPLETIONS_WANTED
 from labkit.panel.setting import Setting
 from labkit.result import Compared
 from labkit.runner.job import Frame
+from labkit.runner.probe_passport import detectable
 from labkit.runner.workers import Workers
 from labkit.schedule import Budget
-from labkit.units import NS_PER_S
+from labkit.units import NS_PER_S, format_percent
 
 ROUNDS, ROUND_S = 5, 1.0
 STEPS_A_ROUND, LONGEST_ROUND_S = COMPLETIONS_WANTED + 5, 10.0
@@ -23,6 +26,17 @@ def round_seconds(seen: Sequence[Shown]) -> float:
     intervals = [shown.summary.step_interval["mean"].value for shown in seen if "mean" in shown.summary.step_interval]
     longest_s = max((interval for interval in intervals if interval), default=0.0) / NS_PER_S
     return min(max(ROUND_S, STEPS_A_ROUND * longest_s), LONGEST_ROUND_S)
+
+
+def detectable_here() -> str:
+    """`5 rounds here show effects from 4 % up`: what the calibration's noise allows; how to know it where there is none."""
+    try:
+        noise = load_machine("this").get("round_noise_share")
+    except MachineError:
+        noise = None
+    if noise is None:
+        return "How small an effect can be shown here is not known: run labkit calibrate."
+    return f"{ROUNDS} rounds here show effects from {format_percent(detectable(noise, ROUNDS))} up (labkit calibrate)."
 
 
 def measure_turns(

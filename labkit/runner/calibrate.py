@@ -18,6 +18,7 @@ from labkit.device.open import cuda_count
 from labkit.runner.probe import Probe, durations_ns, one_torch_thread
 from labkit.runner.probe_device import copy_probes, device_probes
 from labkit.runner.probe_host import host_probes, matrix_product
+from labkit.runner.probe_passport import passport_probes
 from labkit.units import format_percent
 
 Progress = Callable[[str], None]
@@ -72,10 +73,10 @@ def run_probes(
 def _probes(gpu: bool) -> list[Probe]:
     """The host, the device's overheads, and the link: a GPU's, or what stands for it on a CPU."""
     if not gpu:
-        return [*host_probes(), *device_probes(), *copy_probes()]
+        return [*host_probes(), *device_probes(), *copy_probes(), *passport_probes()]
     from labkit.runner.probe_cuda import cuda_probes
 
-    return [*host_probes(), *device_probes(), *cuda_probes()]
+    return [*host_probes(), *device_probes(), *cuda_probes(), *passport_probes()]
 
 
 def _figures(probe: Probe, measured: Mapping[str, float], notes: list[str]) -> dict[str, Figure]:

@@ -23,7 +23,7 @@ from labkit.schedule import Cost, Lane, Op
 OF_A_CPU = {
     "cores", "clock_ns", "decode_pixels_per_s", "host_flop_per_s", "host_bytes_per_s", "dram_bytes_per_s", "submit_ns",
     "wake_ns", "dispatch_ns", "link_h2d_bytes_per_s", "link_d2h_bytes_per_s", "link_pageable_bytes_per_s",
-    "link_latency_ns", "noise_share",
+    "link_latency_ns", "noise_share", "clock_resolution_ns", "host_bf16_flop_per_s", "host_fp16_flop_per_s", "round_noise_share",
 }  # fmt: skip
 OF_A_GPU = {
     "gpu_flop_per_s", "gpu_fp32_flop_per_s", "gpu_flop_share", "hbm_bytes_per_s", "hbm_share", "gpu_min_kernel_ns", "gpu_memory_bytes", "launch_ns",
