@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from labkit.device.open import cuda_count
-from labkit.panel.page import EMPTY, SLOTS
+from labkit.panel.page import EMPTY, SLOTS, VIEW_SLOTS
 from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
 from tests.browser.equipment import one_ipykernel
 from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended
@@ -17,7 +17,7 @@ from tests.panel.shown import Shown
 
 SMALL = "image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', device='simulated:t4', {SMALL})\npanel"
-FIGURES = SLOTS[2:]
+FIGURES = [slot for slot in SLOTS[2:] if slot not in VIEW_SLOTS]
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,15 @@ def test_after_a_run_the_places_are_filled_though_the_cell_has_ended(kernel: Ker
     assert "simulated T4" in panel.slots[0]["text/html"]
     assert panel.slots[1] == EMPTY, "nothing was guessed"
     assert kernel.unread == [], "every message has found its place"
+
+
+def test_what_is_shown_besides_appears_when_it_is_asked_for(kernel: Kernel, panel: Shown):
+    panel.ran(0.5)
+    panel.did("view", name="mistakes", on=True)
+    place = SLOTS.index("mistakes told")
+    kernel.until(lambda: "INVALID" in panel.slots[place].get("text/html", ""), "the mistakes")
+    panel.did("view", name="mistakes", on=False)
+    kernel.until(lambda: panel.slots[place] == EMPTY, "an empty place")
 
 
 def test_a_saved_notebook_has_its_figures_and_stays_below_a_megabyte(kernel: Kernel, panel: Shown):
