@@ -62,6 +62,8 @@ def _by_replay(run: Run, change: Change) -> dict[str, Any]:
 
 def _by_knobs(run: Run, changed: dict[str, str], measure: bool) -> dict[str, Any]:
     record = run.record
+    if record.experiment == "imported":
+        raise ExperimentError(f"run {record.id} is an imported trace: it has no knobs; ask with --scale, --width or --host")
     if not record.measured:
         raise ExperimentError(f"run {record.id} is a prediction: its op times cannot predict other settings")
     mine, theirs = dict(record.knobs), {**record.knobs, **changed}

@@ -67,18 +67,29 @@ def gpu_idle(trace: Trace) -> tuple[StreamIdle, ...]:
     return tuple(_stream(trace, lane, by_lane[lane]) for lane in sorted(by_lane))
 
 
+def all_idle_ns(trace: Trace) -> int | None:
+    """From the first op of any stream to the last: how long none ran. None where no stream had one."""
+    busy = _merged(trace, np.flatnonzero(_on_device(trace)))
+    return busy[-1][1] - busy[0][0] - _length(busy) if busy else None
+
+
 def communication_overlap(trace: Trace) -> CommunicationOverlap:
     """How much of the communication (kernels of nccl and its kin, by name) ran while a computing kernel ran."""
     names = [name.lower() for name in trace.names]
     talks = np.array([name.startswith(COMMUNICATION) for name in names], bool)[trace["name"]]
     copies = np.array([name.startswith(COPIES) for name in names], bool)[trace["name"]]
-    on_device = np.array([role_of(lane) in DEVICE_ROLES for lane in trace.lanes], bool)[trace["lane"]]
-    ran = on_device & (trace["kind"] == KIND_OP) & (trace["start_ns"] >= 0)
+    ran = _on_device(trace)
     talking, computing = _merged(trace, np.flatnonzero(ran & talks)), _merged(trace, np.flatnonzero(ran & ~talks & ~copies))
     talking_ns, computing_ns, both_ns = _length(talking), _length(computing), _length(_common(talking, computing))
     n, reason = int((ran & talks).sum()), None if talking_ns else "no communication: no kernel of nccl or its kin ran"
     share = Metric("communication beside computation", both_ns / talking_ns if talking_ns else None, "share", n, _BESIDE, "higher", reason)
     return CommunicationOverlap(talking_ns, computing_ns, both_ns, share)
+
+
+def _on_device(trace: Trace) -> np.ndarray:
+    """By row, whether it is an op that ran on a lane of a device."""
+    on_device = np.array([role_of(lane) in DEVICE_ROLES for lane in trace.lanes], bool)[trace["lane"]]
+    return on_device & (trace["kind"] == KIND_OP) & (trace["start_ns"] >= 0)
 
 
 def _stream(trace: Trace, lane: str, units: list[tuple[UnitSlices, LaneAccount]]) -> StreamIdle:

@@ -26,6 +26,7 @@ def imported_run(path: str | Path, run_id: str, started: datetime) -> tuple[RunR
     summary = summarize(trace)
     steps = len(completions(trace))
     reasons = [HOW] if steps > 1 else [HOW, f"{steps or 'no'} ProfilerStep in it: there is no rate of steps"]
+    reasons += [note for note in imported.notes if "no synchronisation" in note]
     record = RunRecord(
         id=run_id,
         experiment=EXPERIMENT,

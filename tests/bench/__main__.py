@@ -29,6 +29,8 @@ MODULES = {
     "prediction-cpu": "prediction_cpu",
     "compare-aa": "compare_aa",
     "whatif-cpu": "whatif_cpu",
+    "kineto": "kineto",
+    "import-memory": "import_memory",
     "loader": "loader",
     "watching": "watching",
     "toggle": "toggle",

@@ -4,6 +4,9 @@ Both read the same six files. HTA is asked twice: as it comes, and with its roun
 (`HTA_DISABLE_NS_ROUNDING=1`), which is what is judged; both times with the last profiler step, which it leaves out by default. Idle time is
 judged as a whole and by HTA's reasons, which are reckoned here by its own rule (`by_their_rule`) from our trace: that shows that launches,
 streams and times were read alike. labkit's own reasons split a gap at the launch and stand beside them. Then the AlexNet trace is replayed.
+
+Idle time of the whole GPU differs a little where a file has `cuda_sync` events: HTA's `get_temporal_breakdown` takes them for work of their
+stream. A synchronisation is a wait, so labkit's figure is the right one; with these events counted as work it gives HTA's to the digit.
 """
 
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from labkit.metrics.gpu_idle import (
     LAUNCH_GAP_NS,
     CommunicationOverlap,
     StreamIdle,
+    all_idle_ns,
     communication_overlap,
     gpu_idle,
 )
@@ -46,6 +50,7 @@ class Ours:
     trace: Trace
     streams: tuple[StreamIdle, ...]
     overlap: CommunicationOverlap
+    all_idle_ns: int | None
 
 
 def run(quick: bool = False) -> Line:
@@ -72,7 +77,7 @@ def run(quick: bool = False) -> Line:
         aa_ratio=None,
         rounds=1,
         passed=worst[1] <= TARGET and all(abs(each - 1) <= REPLAY_TARGET for each in span.values()) and early == 0 and raises,
-        bound=f"busy, idle (in all and by HTA's reasons) and overlap of each stream within {TARGET:.0%} of HTA's; replay of AlexNet's span within "
+        bound=f"busy and idle (in all, and by HTA's rule) of each stream, overlap, idle of the GPU within {TARGET:.0%} of HTA's; replay of AlexNet's span within "
         f"{REPLAY_TARGET:.0%}, nothing before what it depends on; HTA raises on the CPU-only trace",
         details={"compared": len(differences), "worst": worst[0], "replayed_span": span[True], "replayed_span_without_lags": span[False],
                  "ops_before_needs": early, "rounding_costs_hta": _rounding(exact, rounded)},
@@ -105,6 +110,8 @@ def compared(mine: Ours, theirs: dict[str, Any]) -> list[tuple[str, float]]:
         pairs += [(f"idle, {reason}", rule[reason], other["idle_ns"][reason]) for reason in rule]
         found += [(f"{where} {what}", _apart(one, two)) for what, one, two in pairs]
     found += [(f"{mine.name} {number}: a stream that labkit lacks", 1.0) for number in theirs["streams"].keys() - {_number(s.lane) for s in mine.streams}]
+    if mine.all_idle_ns is not None and theirs["gpu_idle_ns"] is not None:
+        found.append((f"{mine.name} idle of the whole GPU", _apart(mine.all_idle_ns, theirs["gpu_idle_ns"])))
     share = mine.overlap.share.value
     if (share is None) != (theirs["overlap"] is None):
         found.append((f"{mine.name} overlap: only one has it", 1.0))
@@ -136,7 +143,7 @@ def starts_before_needs(trace: Trace) -> int:
 def _ours(file: Path) -> Ours:
     progress(f"reading {file.name}")
     trace = read_kineto(file).trace
-    return Ours(file.name.removesuffix(".json.gz"), trace, gpu_idle(trace), communication_overlap(trace))
+    return Ours(file.name.removesuffix(".json.gz"), trace, gpu_idle(trace), communication_overlap(trace), all_idle_ns(trace))
 
 
 def _theirs(files: list[Path], no_rounding: str) -> list[dict[str, Any]]:
@@ -178,10 +185,11 @@ def _streams_table(ours: list[Ours], exact: list[dict[str, Any]], rounded: list[
 
 def _overlap_table(ours: list[Ours], exact: list[dict[str, Any]]) -> str:
     rows = [
-        [mine.name, _percent(mine.overlap.share.value), _percent(theirs["overlap"]), _ms(mine.overlap.communication_ns)]
+        [mine.name, _percent(mine.overlap.share.value), _percent(theirs["overlap"]), _ms(mine.overlap.communication_ns),
+         _ms(mine.all_idle_ns), _ms(theirs["gpu_idle_ns"])]
         for mine, theirs in zip(ours, exact, strict=True)
-    ]
-    return table(["communication beside computation", "ours", "HTA", "communication, ms"], rows)
+    ]  # fmt: skip
+    return table(["communication beside computation", "ours", "HTA", "communication, ms", "whole GPU idle, ms", "HTA"], rows)
 
 
 def _raised(ours: list[Ours], exact: list[dict[str, Any]]) -> str:
@@ -189,8 +197,8 @@ def _raised(ours: list[Ours], exact: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _ms(ns: int) -> str:
-    return f"{ns / 1e6:,.3f}"
+def _ms(ns: int | None) -> str:
+    return "–" if ns is None else f"{ns / 1e6:,.3f}"
 
 
 def _percent(share: float | None) -> str:

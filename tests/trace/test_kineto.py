@@ -154,6 +154,14 @@ def test_steps_of_the_profiler_are_steps_and_their_last_op_completes_them(tmp_pa
     assert summarize(trace).throughput.value == pytest.approx(1000)
 
 
+def test_what_is_launched_between_two_steps_belongs_to_neither(tmp_path: Path):
+    steps = [event(f"ProfilerStep#{step}", "user_annotation", 1000 * step, 400) for step in range(2)]
+    launches = [launched(f"at {at}", at, (at, at + 5), (at + 10, at + 20)) for at in (100, 600, 1100, 1500)]
+    trace = imported(tmp_path, *steps, *(each for pair in launches for each in pair)).trace
+    assert {trace.name_of(row): int(trace["step"][row]) for row in range(4)} == {"at 100": 0, "at 600": -1, "at 1100": 1, "at 1500": -1}
+    assert trace["items"].tolist() == [1, 0, 1, 0]
+
+
 def test_kernels_of_one_stream_that_overlap_lie_on_units_of_their_own_but_not_by_rounding(tmp_path: Path):
     made = imported(
         tmp_path, *launched("a", 1, (0, 1), (10, 100)), *launched("b", 2, (2, 3), (99.5, 150)), *launched("c", 3, (4, 5), (110, 140))

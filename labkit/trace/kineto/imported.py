@@ -64,7 +64,10 @@ def _of_device(read: Events) -> Made:
     verbs = one_program(times, waits.waits, notes)
     steps = Steps(read.events)
     last_of_step = steps.last_ops(streams.work, [begun_ns for begun_ns, _ in times])
-    recorder, ids = Recorder(len(verbs) + 1), {verb.place: op for op, verb in enumerate(verbs) if not verb.is_wait}
+    recorder, ids = Recorder(len(verbs) + 1), [0] * len(streams.work)
+    for op, verb in enumerate(verbs):
+        if not verb.is_wait:
+            ids[verb.place] = op
     for op, verb in enumerate(verbs):
         if verb.is_wait:
             recorder.append(_wait_row(op, verb, ids[waits.waits[verb.place].awaited], steps.of(verb.begun_ns), notes))

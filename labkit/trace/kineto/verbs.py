@@ -7,6 +7,7 @@ whatever thread, and a wait begins when the last of what was called during it is
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from labkit.trace.kineto.waits import Wait
@@ -43,8 +44,7 @@ def one_program(launches: Sequence[tuple[int, int]], waits: Sequence[Wait], note
         verbs.append(Verb(start_ns, True, place, end_ns))
         over_ns = end_ns
     verbs.sort()
-    return [*(_until(verb, after) for verb, after in zip(verbs, verbs[1:], strict=False)), *verbs[-1:]]
-
-
-def _until(verb: Verb, after: Verb) -> Verb:
-    return verb._replace(left_ns=max(min(verb.left_ns, after.begun_ns), verb.begun_ns))
+    for at, (verb, after) in enumerate(pairwise(verbs)):
+        if verb.left_ns > after.begun_ns:
+            verbs[at] = verb._replace(left_ns=after.begun_ns)
+    return verbs

@@ -13,6 +13,7 @@ _OF_EVENT = ("EventSynchronize",)
 _SYNCS = (*_OF_STREAM, *_OF_DEVICE, *_OF_EVENT)
 _BLOCKING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
 
+NONE_AT_ALL = "launches and no synchronisation in the file: where the host waited counts as its own program, so busy is not known to be busy"
 UNKNOWN = "synchronisations of nothing that is in the file: time of the host's own program"
 
 
@@ -40,6 +41,8 @@ class Waits:
         self._calls = {event.args.get("correlation"): event for event in calls}
         syncs = {event.args.get("correlation"): event for event in events if event.category == "cuda_sync"}
         self.waits = [wait for call in calls if (wait := self._wait(call, syncs.get(call.args.get("correlation")))) is not None]
+        if not syncs and not any(call.name.endswith(_SYNCS) or call.name in _BLOCKING_COPIES for call in calls):
+            notes[NONE_AT_ALL] += len(work)
         self.needs: dict[int, list[int]] = {}
         for sync in syncs.values():
             self._between_streams(sync)
@@ -58,13 +61,18 @@ class Waits:
         if call.name.endswith(_OF_STREAM):
             if sync is None:
                 return self._last_of_all(call, None)
-            places = self._by_stream.get((sync.args.get("device"), sync.args.get("stream")), [])
-            return self._last(places, call.start_ns)
+            return self._last(self._on(sync, "stream"), call.start_ns)
         if call.name.endswith(_OF_DEVICE):
             return self._last_of_all(call, sync)
         if call.name.endswith(_OF_EVENT) and sync is not None:
             return self._recorded(sync)
         return None
+
+    def _on(self, sync: Event, which: str) -> list[int]:
+        """The ops of the stream that a synchronisation names, on its device or, where it names none, on whichever has that stream."""
+        device, stream = sync.args.get("device"), sync.args.get(which)
+        places = (places for (of, name), places in self._by_stream.items() if name == stream and device in (of, None))
+        return next(places, [])
 
     def _last(self, places: list[int], before_ns: int) -> int | None:
         """The last op of a stream that was launched before an instant."""
@@ -81,15 +89,14 @@ class Waits:
     def _recorded(self, sync: Event) -> int | None:
         """The last op before the record of the event that a synchronisation names."""
         record = self._calls.get(sync.args.get("wait_on_cuda_event_record_corr_id"))
-        places = self._by_stream.get((sync.args.get("device"), sync.args.get("wait_on_stream")))
-        return self._last(places, record.start_ns) if record is not None and places else None
+        return self._last(self._on(sync, "wait_on_stream"), record.start_ns) if record is not None else None
 
     def _between_streams(self, sync: Event) -> None:
         """The next op of a stream that waits for another's event depends on that stream's last one before it."""
         call = self._calls.get(sync.args.get("correlation"))
         if sync.args.get("cuda_sync_kind") != "Stream Wait Event" or call is None:
             return
-        awaited, places = self._recorded(sync), self._by_stream.get((sync.args.get("device"), sync.args.get("stream")), [])
+        awaited, places = self._recorded(sync), self._on(sync, "stream")
         following = bisect_left(places, call.start_ns, key=self._begun.__getitem__)
         if awaited is not None and following < len(places):
             self.needs.setdefault(places[following], []).append(awaited)
