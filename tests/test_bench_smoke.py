@@ -120,7 +120,7 @@ def test_a_contender_that_dies_says_why():
 
 def test_an_unknown_benchmark_is_refused_with_those_there_are(capsys):
     assert main(["overlapp"]) == 2
-    assert "overlap, prediction-cpu, loader" in capsys.readouterr().err
+    assert "overlap, prediction-cpu, compare-aa" in capsys.readouterr().err
 
 
 def test_each_benchmark_names_itself():
