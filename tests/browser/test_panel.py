@@ -91,7 +91,7 @@ def test_a_saved_notebook_is_small_and_reads_well_when_it_is_opened_again(
     again = new_page().open("saved.ipynb")
     again.allow("widget model not found")  # the controls need the kernel that made them
     again.until(lambda: "bottleneck" in again.text(0), "what was found, in words")
-    assert len(PanelPage(again, 0).figures()) == 5
+    again.until(lambda: len(PanelPage(again, 0).figures()) == 5, "all figures")
     assert "measured on CPU threads" in again.text(0)
 
 
