@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
 PLOTLY = "application/vnd.plotly.v1+json"
+FIGURES = 5
 
 
 class PanelPage:
@@ -86,6 +87,18 @@ class PanelPage:
     def figures(self) -> list[dict[str, Any]]:
         """The plotly figures below the panel, as the notebook has them."""
         return [output["data"][PLOTLY] for output in self.page.outputs(self.cell) if PLOTLY in output.get("data", {})]
+
+    def until_all_figures(self, curves: int) -> None:
+        """Wait until the last drawing is done: its last figure, the distribution, has so many curves, and none before it is a gap.
+
+        A drawing replaces figure after figure, so that a count of figures alone may be of the drawing before.
+        """
+
+        def whole() -> bool:
+            figures = self.figures()
+            return len(figures) == FIGURES and len(figures[-1]["data"]) == curves
+
+        self.page.until(whole, f"the figures of {curves} runs: {self.state()}")
 
     def until_shown(self, words: str) -> None:
         """Wait until this stands below the panel."""

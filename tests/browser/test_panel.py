@@ -83,7 +83,7 @@ def test_a_saved_notebook_is_small_and_reads_well_when_it_is_opened_again(
     panel.press("pin")
     panel.moves(30)
     panel.stops()
-    page.until(lambda: len(panel.figures()) == 5, "the figures of the run")
+    panel.until_all_figures(curves=2)
     assert page.save().stat().st_size < 1_000_000
     page.shut_down_kernel()
     page.close()
@@ -91,7 +91,7 @@ def test_a_saved_notebook_is_small_and_reads_well_when_it_is_opened_again(
     again = new_page().open("saved.ipynb")
     again.allow("widget model not found")  # the controls need the kernel that made them
     again.until(lambda: "bottleneck" in again.text(0), "what was found, in words")
-    again.until(lambda: len(PanelPage(again, 0).figures()) == 5, "all figures")
+    PanelPage(again, 0).until_all_figures(curves=2)
     assert "measured on CPU threads" in again.text(0)
 
 
