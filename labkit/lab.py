@@ -17,7 +17,7 @@ from labkit.errors import ExperimentError, StoreError
 from labkit.experiments import Experiment, experiment
 from labkit.knobs import Knobs
 from labkit.knobs.grid import grid
-from labkit.metrics.sequential import Precision
+from labkit.metrics.sequential import MOST_ROUNDS, Precision
 from labkit.monitor.alerts import Rule, rules_of
 from labkit.result import Compared, Run, Swept
 from labkit.runner.alerting import with_alerts
@@ -34,8 +34,6 @@ from labkit.store import StoredRun, list_runs, load_run, new_run_id, save_run
 
 OnFrame = Callable[[Frame], None]
 DEFAULT_SECONDS, COMPARE_SECONDS, SWEEP_SECONDS = 10.0, 2.0, 5.0
-MOST_ROUNDS = 90
-"""Of a comparison that goes on until its interval is narrow."""
 LIVE_CAP = 100_000
 """Rows that the trace of a live run keeps: minutes of a measured one, and few enough to be summarised soon after a Stop."""
 

@@ -15,6 +15,8 @@ from labkit.metrics.compare import Ratio, ratio_interval
 
 LOOKS = (5, 8, 12, 18, 27, 40, 60, 90)
 """Rounds after which the interval is looked at: each about half as many again."""
+MOST_ROUNDS = LOOKS[-1]
+"""After the last look there is nothing to wait for."""
 CONFIDENCE = 0.98
 
 

@@ -13,9 +13,10 @@ from time import monotonic
 from typing import Any
 
 from labkit.metrics.compare import Ratio, ratio_interval, sentence
+from labkit.metrics.gate import metrics_of
 from labkit.metrics.metric import Metric
 from labkit.metrics.pool import pool
-from labkit.metrics.sequential import CONFIDENCE, Precision, is_narrow, narrow_enough
+from labkit.metrics.sequential import CONFIDENCE, MOST_ROUNDS, Precision, is_narrow, narrow_enough
 from labkit.metrics.summary import Summary, summarize
 from labkit.metrics.throughput import throughput
 from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
@@ -70,29 +71,41 @@ class Side:
         verdict = self._verdict(record.measured)
         return replace(record, wall_s=wall_s, metrics=pooled.as_dict(), verdict=verdict)
 
+    @property
+    def invalid(self) -> str | None:
+        """What makes this side no result; None where it is one."""
+        verdict = self._verdict(measured=True) if self.traces else None
+        return verdict.reasons[0] if verdict is not None and verdict.grade == "INVALID" else None
+
     def _verdict(self, measured: bool) -> Verdict:
-        """The worst round's grade, with what speaks against any of them."""
+        """The worst round's grade, with what speaks against any of them, the worst first."""
         warmup = self.job.budget.warmup
         rounds = [
             judge(summary, trace, measured=measured, warmup_steps=warmup)
             for summary, trace in zip(self.rounds, self.traces, strict=True)
         ]
         worst = min((verdict.grade for verdict in rounds), key=WORST_FIRST.index)
-        return Verdict(worst, (*_of_rounds(rounds), f"{len(rounds)} rounds in turns with the other side, percentiles over all of them"))
+        rounds.sort(key=lambda verdict: WORST_FIRST.index(verdict.grade))
+        return Verdict(worst, (*_of_rounds(rounds), f"{_counted(len(rounds))} in turns with the other side, percentiles over all of them"))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How B compares with A: for each metric the ratio B ÷ A over the rounds, and the headline in words."""
+    """How B compares with A: for each metric the ratio B ÷ A over the rounds, and the headline in words.
+
+    ratios  by the name that tables and rules give a metric; one without an interval says why
+    weak    why the answer must not be relied on alone; None where nothing speaks against it
+    """
 
     ratios: dict[str, Ratio]
     sentence: str
     rounds: int
+    weak: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         ratios = {name: asdict(ratio) for name, ratio in self.ratios.items()}
-        return {"ratios": ratios, "sentence": self.sentence, "rounds": self.rounds}
+        return {"ratios": ratios, "sentence": self.sentence, "rounds": self.rounds, "weak": self.weak}
 
 
 def interleave(
@@ -142,31 +155,62 @@ def _rate(outcome: Outcome, job: Job) -> float:
 
 
 def compare_sides(a: Side, b: Side, precision: Precision | None = None) -> Comparison:
-    """The ratios B ÷ A of throughput and the step interval, round by round.
+    """The ratio B ÷ A of every metric, round by round; the headline is the throughput's.
 
     precision  what the rounds went on for; None where their number was given
     """
-    confidence = 0.95 if precision is None else CONFIDENCE
-    ratios: dict[str, Ratio] = {}
-    pairs = list(zip(a.rounds, b.rounds, strict=False))
-    for name, read in _READERS.items():
-        values = [(read(one).value, read(two).value) for one, two in pairs]
-        known = [(one, two) for one, two in values if one and two]
-        if len(known) >= 2:
-            ratios[name] = ratio_interval([one for one, _ in known], [two for _, two in known], confidence)
+    ratios = _ratios(a, b, 0.95 if precision is None else CONFIDENCE)
+    rounds = min(len(a.rounds), len(b.rounds))
+    if (refusal := _refusal(a, b, ratios, precision)) is not None:
+        return Comparison(ratios, f"no comparison: {refusal}", rounds)
+    weak = _weakness(ratios["throughput"], rounds, precision)
+    words = f"B against A, throughput: {sentence(ratios['throughput'], 'higher')}"
+    return Comparison(ratios, f"{words} (WEAK: {weak})" if weak else words, rounds, weak)
+
+
+def _ratios(a: Side, b: Side, confidence: float) -> dict[str, Ratio]:
+    """By metric; not of those that no round has. What a round lacks is not left out: the rounds that have it are not like the others."""
+    pairs = [(metrics_of(one), metrics_of(two)) for one, two in zip(a.rounds, b.rounds, strict=False)]
+    names = dict.fromkeys(name for pair in pairs for side in pair for name, metric in side.items() if metric.value is not None)
+    return {name: _ratio([(one.get(name), two.get(name)) for one, two in pairs], confidence) for name in names}
+
+
+def _ratio(pairs: Sequence[tuple[Metric | None, Metric | None]], confidence: float) -> Ratio:
+    values = [(one.value, two.value) for one, two in pairs if one is not None and two is not None]
+    known = [(one, two) for one, two in values if one is not None and two is not None]
+    if len(known) < len(pairs):
+        reasons = (metric.reason for pair in pairs for metric in pair if metric is not None and metric.value is None)
+        why = next(reasons, None) or "a side has no such metric"
+        return Ratio(None, None, None, len(known), f"absent in {len(pairs) - len(known)} of {len(pairs)} rounds: {why}")
+    return ratio_interval([one for one, _ in known], [two for _, two in known], confidence)
+
+
+def _refusal(a: Side, b: Side, ratios: dict[str, Ratio], precision: Precision | None) -> str | None:
+    """Why there is no headline; None where there is one."""
     failed = next((side.failed for side in (a, b) if side.failed and side.failed.status == "failed"), a.failed or b.failed)
     if failed is not None:
-        words = f"no comparison: a side {failed.status}: {failed.failure}"
-    elif "throughput" in ratios:
-        words = f"B against A, throughput: {sentence(ratios['throughput'], 'higher')}"
-    else:
-        words = "no comparison: fewer than two rounds measured both sides"
-    if failed is None and len(pairs) < MIN_ROUNDS:
-        words += f" (WEAK: {len(pairs)} rounds only)"
-    elif failed is None and precision is not None and "throughput" in ratios and not is_narrow(ratios["throughput"], precision):
-        spent = f"{precision.budget_s:g} s were spent before the interval was {precision.words} narrow"
-        words += f" (WEAK: {spent}; {len(pairs)} rounds)"
-    return Comparison(ratios, words, len(pairs))
+        return f"a side {failed.status}: {failed.failure}"
+    for side in (a, b):
+        if side.invalid is not None:
+            return f"side {side.label} is INVALID: {side.invalid}"
+    rounds = min(len(a.rounds), len(b.rounds))
+    if rounds < 2:
+        spent = "" if precision is None else f": {precision.budget_s:g} s were spent after {_counted(rounds)}"
+        return f"fewer than two rounds measured both sides{spent}"
+    ratio = ratios.get("throughput")
+    return "no round has a throughput" if ratio is None else ratio.reason
+
+
+def _weakness(ratio: Ratio, rounds: int, precision: Precision | None) -> str | None:
+    if precision is not None and not is_narrow(ratio, precision):
+        if rounds >= MOST_ROUNDS:
+            return f"the interval was not {precision.words} narrow after {_counted(rounds)}, the most that are made"
+        return f"{precision.budget_s:g} s were spent before the interval was {precision.words} narrow; {_counted(rounds)}"
+    return f"{_counted(rounds)} only" if rounds < MIN_ROUNDS else None
+
+
+def _counted(rounds: int) -> str:
+    return f"{rounds} round{'' if rounds == 1 else 's'}"
 
 
 def _of_rounds(verdicts: Sequence[Verdict]) -> list[str]:
@@ -177,21 +221,6 @@ def _of_rounds(verdicts: Sequence[Verdict]) -> list[str]:
             kinds.setdefault(re.sub(r"[\d.,]+", "#", reason), []).append(reason)
     rounds = len(verdicts)
     return [same[0] if len(set(same)) == 1 else f"{same[0]}; such in {len(same)} of {rounds} rounds" for same in kinds.values()]
-
-
-def _throughput(summary: Summary) -> Metric:
-    return summary.throughput
-
-
-def _interval(summary: Summary) -> Metric:
-    return summary.step_interval["p50"]
-
-
-def _age(summary: Summary) -> Metric:
-    return summary.batch_age["p50"]
-
-
-_READERS = {"throughput": _throughput, "step interval p50": _interval, "batch age p50": _age}
 
 
 def _tell(tell: Callable[[int, str, Frame], None] | None, index: int, side: str) -> Callable[[Frame], None] | None:

@@ -6,7 +6,15 @@ import pytest
 
 from labkit.errors import ExperimentError
 from labkit.metrics import Metric, Ratio, summarize
-from labkit.metrics.gate import Judged, check_rule, judge_rule, metrics_of, read_rule
+from labkit.metrics.gate import (
+    Judged,
+    change_text,
+    check_before,
+    check_rule,
+    judge_rule,
+    metrics_of,
+    read_rule,
+)
 from tests.metrics.virtual_runs import pipeline, run
 
 KNOWN = metrics_of(summarize(run(lambda device: pipeline(device, 260, 2)), warmup_steps=10))
@@ -77,6 +85,36 @@ def test_absent_is_never_fine():
         told = judge_rule(read_rule("throughput:-5%"), *pair)
         assert told.result == "failed" and "is absent: p99 needs at least 100 samples" in told.words
     assert judge_rule(read_rule("throughput:-5%"), None, metric(1)).result == "failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "a", "b", "result"),
+    [("throughput:-5%", 0, 5, "passed"), ("throughput:-5%", 0, 0, "passed"), ("p50:+5%", 0, 0, "passed"), ("p50:+5%", 0, 1, "failed")],
+)
+def test_from_nothing_only_a_change_for_the_worse_is_too_much(text: str, a: float, b: float, result: str):
+    told = judged(text, a, b)
+    assert (told.result, told.change) == (result, None)
+
+
+def test_without_an_interval_a_rule_of_a_comparison_in_turns_is_undecided():
+    told = judged("p99:+5%", 100, 200, Ratio(None, None, None, 3, "absent in 2 of 5 rounds"))
+    assert told.result == "undecided"
+    assert told.words == (
+        "step interval p99 changed by +100.0 % over all rounds, without an interval (absent in 2 of 5 rounds); allowed: +5.0 %;"
+        " WEAK: longer rounds would decide it"
+    )
+
+
+@pytest.mark.parametrize("text", ["speed:-5%", "throughput:+5%", "overlap:+1%", "p99:-1%"])
+def test_a_rule_is_refused_before_anything_is_measured(text: str):
+    check_before([read_rule("throughput:-5%"), read_rule("busy: anything:-5%")])
+    with pytest.raises(ExperimentError, match="rule"):
+        check_before([read_rule(text)])
+
+
+@pytest.mark.parametrize(("change", "text"), [(0.041, "+4.1 %"), (-0.5, "-50.0 %"), (2.0, "+200.0 %"), (8.57, "×9.57"), (2000, "over ×1000")])
+def test_a_change_is_a_percentage_until_it_is_a_multiple(change: float, text: str):
+    assert change_text(change) == text
 
 
 @pytest.mark.parametrize(

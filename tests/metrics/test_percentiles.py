@@ -64,6 +64,17 @@ def test_its_name_is_what_people_call_it(q: float, name: str) -> None:
     assert percentile_name(q) == name
 
 
+@pytest.mark.parametrize("n", [1, 2, 10, 20, 99, 100, 101, 1000])
+def test_those_that_are_there_rise_with_q_and_stay_between_minimum_and_maximum(n: int) -> None:
+    values = np.random.default_rng(n).lognormal(0, 1, n)
+    shares = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+    metrics = {q: percentile(values, q) for q in shares}
+    there = [metric.value for metric in metrics.values() if metric.value is not None]
+    assert there == sorted(there)
+    assert values.min() <= there[0] and there[-1] <= values.max()
+    assert [q for q, metric in metrics.items() if metric.value is None] == [q for q in shares if n < samples_needed(q)]
+
+
 samples = st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=60).map(sorted)
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from labkit.metrics.sequential import LOOKS, Precision
 from labkit.runner.compare import Side, compare_sides, interleave, until_narrow
 from labkit.runner.execute import execute
@@ -92,6 +94,39 @@ def test_a_source_that_never_settles_ends_by_its_budget_as_weak_with_its_data() 
     assert comparison.sentence.endswith("(WEAK: 9 s were spent before the interval was ±1 % narrow; 9 rounds)")
     assert comparison.ratios["throughput"].low is not None
     assert comparison.as_dict()["ratios"]["throughput"]["detectable"] > 0.1
+
+
+def test_a_source_that_never_settles_ends_after_the_last_look_and_the_reason_is_not_the_budget() -> None:
+    noise, precision = random.Random(2), Precision(0.01, budget_s=9)
+    a, b = until(1000, 1000, Here(lambda: noise.lognormvariate(0, 0.5)), precision, lambda: 0.0)
+    assert len(a.outcomes) == len(b.outcomes) == LOOKS[-1] == 90
+    comparison = compare_sides(a, b, precision)
+    assert comparison.weak == "the interval was not ±1 % narrow after 90 rounds, the most that are made"
+    assert comparison.sentence.endswith(f"(WEAK: {comparison.weak})")
+    assert comparison.as_dict()["weak"] == comparison.weak
+
+
+def test_every_metric_that_the_rounds_have_gets_its_interval_and_a_percentile_that_no_round_has_gets_none() -> None:
+    ratios = compare_sides(*sides(1000, 2000, 3, Here())).ratios
+    assert {"throughput", "step interval mean", "step interval p50", "batch age p50", "busy: compute"} <= set(ratios)
+    assert ratios["step interval p50"].value == pytest.approx(2.0)
+    assert "step interval p99" not in ratios
+
+
+def test_a_round_without_a_metric_is_not_left_out_of_its_ratio() -> None:
+    few, many = (tuple(execute(nap_job(steps=steps), Naps()) for steps in each) for each in ((10, 110, 110), (110, 110, 110)))
+    a, b = (Side(label, nap_job(), outcomes) for label, outcomes in zip("AB", (few, many), strict=True))
+    ratio = compare_sides(a, b).ratios["step interval p99"]
+    assert (ratio.value, ratio.n) == (None, 2)
+    assert ratio.reason.startswith("absent in 1 of 3 rounds: p99 needs at least 100 samples")
+
+
+def test_an_invalid_side_is_no_headline() -> None:
+    short = tuple(execute(nap_job(steps=2), Naps()) for _ in range(3))
+    a, b = (Side(label, nap_job(warmup=9), short) for label in "AB")
+    comparison = compare_sides(a, b)
+    assert comparison.sentence == "no comparison: side A is INVALID: nothing completed after the warm-up"
+    assert comparison.weak is None
 
 
 def test_two_rounds_are_weak() -> None:
