@@ -222,7 +222,7 @@ def check_rounds(rounds: int) -> None:
 
 def recipe_of(catalogued: Experiment) -> Recipe:
     """What the runner needs of an experiment."""
-    return Recipe(catalogued.name, catalogued.kernel, catalogued.prepare, catalogued.widths, catalogued.content)
+    return Recipe(catalogued.name, catalogued.kernel, catalogued.prepare, catalogued.widths, catalogued.content, catalogued.arrivals)
 
 
 def writable(out: str | Path | None) -> None:

@@ -79,7 +79,7 @@ class Device(Protocol):
 
     @property
     def failed(self) -> bool:
-        """Whether an op has failed so far."""
+        """Whether an op has failed so far and nobody has read why."""
         ...
 
     def label(self, lane: Lane) -> str:

@@ -97,8 +97,8 @@ class LiveDevice:
 
     @property
     def failed(self) -> bool:
-        """Whether an op has failed so far."""
-        return bool(self._failed)
+        """Whether an op has failed so far and nobody has read why."""
+        return bool(self._failed) and any(not handle.reported for handle in list(self._failed.values()))
 
     def label(self, lane: Lane) -> str:
         """What the lane is, in honest words."""

@@ -68,8 +68,11 @@ class SimulatedDevice:
 
     @property
     def failed(self) -> bool:
-        """Whether an op has failed so far."""
-        return any(self._started(handle) and handle.end_ns <= self._now for handle in self._unread.values())
+        """Whether an op has failed so far and nobody has read why."""
+        if not self._unread:
+            return False
+        unread = (handle for handle in self._unread.values() if not handle.reported)
+        return any(self._started(handle) and handle.end_ns <= self._now for handle in unread)
 
     def label(self, lane: Lane) -> str:
         """`simulated H200: h2d`."""

@@ -5,7 +5,7 @@ from importlib import import_module
 from labkit.errors import ExperimentError
 from labkit.experiments.experiment import Experiment
 
-_CATALOGUE = {"pipeline": "labkit.experiments.pipeline"}
+_CATALOGUE = {"pipeline": "labkit.experiments.pipeline", "batching": "labkit.experiments.batching"}
 
 __all__ = ["Experiment", "experiment", "experiments"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from labkit.errors import ExperimentError
 from labkit.knobs import Knobs
+from labkit.schedule.arrivals import Arrivals
 
 RESERVED = {
     "name", "device", "seconds", "steps", "warmup", "out", "costs", "machine", "pool", "on_frame", "on_run", "axes", "alerts",
@@ -23,6 +24,7 @@ class Experiment:
     prepare   (knobs, where: "cpu", "cuda:0" or "simulated") → workload; run once for each set of cold knobs
     widths    knobs → units of each lane role; applied again whenever the knobs change
     presets   named settings for people, as knob values
+    arrivals  knobs → where requests come from, for a kernel that serves; None for one that goes on by itself
     content   what tells two of one name apart: a digest of a user's data and model; "" for those of the catalogue
     """
 
@@ -34,6 +36,7 @@ class Experiment:
     widths: Callable[[Any], dict[str, int]]
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     content: str = ""
+    arrivals: Callable[[Any], Arrivals] | None = None
 
     def __post_init__(self) -> None:
         taken = RESERVED & set(self.knobs.model_fields)

@@ -67,6 +67,7 @@ def metrics_of(summary: Summary) -> dict[str, Metric]:
     named = {"throughput": summary.throughput, "overlap": summary.overlap, "bound efficiency": summary.bound_efficiency}
     named |= {f"step interval {name}": metric for name, metric in summary.step_interval.items()}
     named |= {f"batch age {name}": metric for name, metric in summary.batch_age.items()}
+    named |= {} if summary.requests is None else summary.requests.metrics()
     return named | {f"{_BUSY}{lane}": metric for lane, metric in summary.utilization.items()}
 
 

@@ -16,6 +16,7 @@ from labkit.metrics.cause import Cause
 from labkit.metrics.latency import batch_age_of, batch_ages_ns, step_interval_of, step_intervals_ns
 from labkit.metrics.metric import Metric
 from labkit.metrics.overlap import overlap
+from labkit.metrics.requests import counted_requests, request_summary
 from labkit.metrics.stalls import account, in_words, waits_by_cause
 from labkit.metrics.summary import OpStats, Summary, summarize
 from labkit.metrics.window import Window, steady_window
@@ -50,6 +51,7 @@ def pool(traces: Sequence[Trace], *, warmup_steps: int = 0) -> Summary:
         ops=_pooled_ops(rounds),
         dropped=sum(summary.dropped for summary in rounds),
         steps=sum(summary.steps for summary in rounds),
+        requests=request_summary([counted_requests(*pair, warmup_steps) for pair in zip(traces, windows, strict=True)]),
     )
 
 

@@ -14,6 +14,7 @@ from labkit.metrics.latency import batch_age, step_interval
 from labkit.metrics.metric import Metric
 from labkit.metrics.overlap import overlap
 from labkit.metrics.percentiles import quantile
+from labkit.metrics.requests import RequestSummary, counted_requests, request_summary
 from labkit.metrics.stalls import account, in_words, waits_by_cause
 from labkit.metrics.throughput import throughput
 from labkit.metrics.unit_slices import slices_by_unit
@@ -48,6 +49,7 @@ class Summary:
     ops            op name → how long it took, of those that succeeded and ended in the window
     dropped        rows that the trace could not keep
     steps          steps that completed, warm-up included
+    requests       of a run that serves
     """
 
     measured: bool
@@ -63,21 +65,26 @@ class Summary:
     ops: dict[str, OpStats]
     dropped: int
     steps: int
+    requests: RequestSummary | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for the record: strict JSON can hold it."""
-        return asdict(self) | {"window_ns": list(self.window_ns)}
+        data = asdict(self) | {"window_ns": list(self.window_ns)}
+        data.pop("requests")
+        return data if self.requests is None else data | {"requests": self.requests.as_dict()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Summary":
         """What `as_dict` was called on. Raises KeyError, TypeError for other data."""
-        known = {name: data[name] for name in cls.__dataclass_fields__}
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name != "requests"}
         for name in ("throughput", "overlap", "bound_efficiency"):
             known[name] = Metric(**data[name])
         for name in ("step_interval", "batch_age", "utilization"):
             known[name] = {key: Metric(**metric) for key, metric in data[name].items()}
         known["ops"] = {name: OpStats(**stats) for name, stats in data["ops"].items()}
         known["window_ns"] = tuple(data["window_ns"])
+        if data.get("requests") is not None:
+            known["requests"] = RequestSummary.from_dict(data["requests"])
         return cls(**known)
 
 
@@ -104,6 +111,7 @@ def summarize(trace: Trace, *, warmup_steps: int = 0) -> Summary:
         ops=op_stats(trace, window),
         dropped=trace.dropped,
         steps=_steps_completed(trace),
+        requests=request_summary([counted_requests(trace, window, warmup_steps)]),
     )
 
 

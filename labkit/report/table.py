@@ -53,6 +53,7 @@ def side_by_side_table(
     words = [
         ("bottleneck", [run.summary.bottleneck for run in runs]),
         ("steps in all", [grouped(run.summary.steps) for run in runs]),
+        *_answers(runs),
         ("rows not kept", [grouped(run.summary.dropped) for run in runs]),
     ]
     return [
@@ -112,6 +113,7 @@ def _metric_rows(runs: Sequence[Shown]) -> list[_Row]:
     ages = [name for name in TIMES if any(name in run.summary.batch_age for run in runs)]
     return [
         _Row("throughput", lambda summary: summary.throughput),
+        *(_Row(name, lambda summary, name=name: _of_requests(summary).get(name)) for name in _request_metrics(runs)),
         *(
             _Row(f"step interval {name}", lambda summary, name=name: summary.step_interval.get(name))
             for name in times
@@ -123,6 +125,16 @@ def _metric_rows(runs: Sequence[Shown]) -> list[_Row]:
     ]
 
 
+def _of_requests(summary: Summary) -> Mapping[str, Metric]:
+    return {} if summary.requests is None else summary.requests.metrics()
+
+
+def _request_metrics(runs: Sequence[Shown]) -> list[str]:
+    """The metrics of requests of any of the runs; not the mean of times: it hides the tail."""
+    names = dict.fromkeys(name for run in runs for name in _of_requests(run.summary))
+    return [name for name in names if not name.endswith(" mean")]
+
+
 def _cells(row: _Row, runs: Sequence[Shown], owners: Sequence[Shown | None]) -> list[str]:
     cells = []
     for run, owner in zip(runs, owners, strict=True):
@@ -132,6 +144,16 @@ def _cells(row: _Row, runs: Sequence[Shown], owners: Sequence[Shown | None]) -> 
             error = relative_error(metric, row.read(owner.summary)) if _has_scale(metric) else None
             cells.append(ABSENT if error is None else error_text(error))
     return cells
+
+
+def _answers(runs: Sequence[Shown]) -> list[tuple[str, list[str]]]:
+    """How many requests were sent, and what became of them, where any of the runs served some."""
+    served = [run.summary.requests for run in runs]
+    if not any(served):
+        return []
+    kinds = dict.fromkeys(kind for each in served if each for kind, count in each.answers.items() if count)
+    rows = [("requests sent", [ABSENT if each is None else grouped(each.sent) for each in served])]
+    return rows + [(f"… {kind}", [ABSENT if each is None else grouped(each.answers.get(kind, 0)) for each in served]) for kind in kinds]
 
 
 def _has_scale(metric: Metric | None) -> bool:

@@ -26,7 +26,7 @@ from labkit.knobs import Knobs
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.runner.scratch import Scratch
 from labkit.runner.spawn import spawn
-from labkit.trace.parquet import read_parquet
+from labkit.trace.parquet import read_parquet, requests_file
 
 START_TIMEOUT_S = 180.0
 STOP_GRACE_S = 10.0
@@ -227,6 +227,7 @@ class Worker:
             return replace(outcome, status="failed", failure=str(error), trace_file=None)
         finally:
             outcome.trace_file.unlink(missing_ok=True)
+            requests_file(outcome.trace_file).unlink(missing_ok=True)
 
     def _send(self, message: tuple[Any, ...]) -> None:
         """Send this in its turn. Returns at once, also where the worker does not read what it is sent."""

@@ -12,6 +12,7 @@ from labkit.device.machine import Machine
 from labkit.knobs import Knobs
 from labkit.monitor import Reading
 from labkit.schedule import Budget, Cost
+from labkit.schedule.arrivals import Arrivals
 from labkit.trace import Trace
 from labkit.trace.mirror import Part
 
@@ -25,6 +26,7 @@ class Recipe:
     prepare: Callable[[Any, str], Any]
     widths: Callable[[Any], dict[str, int]]
     content: str = ""
+    arrivals: Callable[[Any], Arrivals] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A kernel iterates over steps; each carries its index and the knobs in force. A finite run, a live run, a
 sweep and a simulated run differ in nothing but their steps: a budget in steps or in device time, a Stop, and
-toggles that change the knobs of the steps to come.
+toggles that change the knobs of the steps to come. A kernel that serves requests asks the same object what is due, and takes a
+step for each batch that it sends.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,8 +11,12 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from labkit.errors import ExperimentError
+from labkit.errors import ContractError, ExperimentError
+from labkit.schedule.arrivals import Arrivals
+from labkit.schedule.requests import Request
 from labkit.units import seconds_to_ns
+
+_FOREVER_NS = 1 << 62
 
 
 class Step(NamedTuple):
@@ -59,6 +64,9 @@ class Steps:
     changes    asked before each step for new knobs (None: no change)
     on_change  told (index, old knobs, new knobs) before the first step that carries the new ones
     pace       called before each step; it may hold the program back
+    arrivals   where requests come from, for a kernel that serves
+    look_ns    how long such a kernel may wait at most before it asks again, so that a Stop or a toggle is seen; None where
+               nobody can press anything
     """
 
     def __init__(
@@ -70,6 +78,8 @@ class Steps:
         changes: Callable[[], Any] = lambda: None,
         on_change: Callable[[int, Any, Any], None] = lambda index, old, new: None,
         pace: Callable[[], None] = lambda: None,
+        arrivals: Arrivals | None = None,
+        look_ns: int | None = None,
     ):
         self.knobs = knobs
         self.budget = budget
@@ -77,14 +87,17 @@ class Steps:
         self.measure_from_ns = -1
         self._now, self._stopped, self._changes, self._on_change = now, stopped, changes, on_change
         self._pace = pace
+        self._arrivals = arrivals
+        self._look_ns = look_ns
+        self._limit = budget.warmup + (budget.steps or 10**18)
+        self._span_ns = None if budget.seconds is None else seconds_to_ns(budget.seconds)
+        self.next_ns: int | None = None
+        self.stopped = False
 
     def __iter__(self) -> Iterator[Step]:
-        limit = self.budget.warmup + (self.budget.steps or 10**18)
-        span_ns = None if self.budget.seconds is None else seconds_to_ns(self.budget.seconds)
-        while self.released < limit and not self._stopped():
-            if self.released == self.budget.warmup:
-                self.measure_from_ns = self._now()
-            if span_ns is not None and self._measured_steps() > 1 and self._measured_ns() >= span_ns:
+        while self._goes_on():
+            self._begin_measuring()
+            if self._time_is_up():
                 return
             self._pace()
             if self._stopped():  # while it was held back
@@ -93,14 +106,66 @@ class Steps:
             yield Step(self.released, self.knobs)
             self.released += 1
 
-    def _measured_steps(self) -> int:
-        return self.released - self.budget.warmup
+    # ---- for kernels that serve ---------------------------------------------------------------------------
 
-    def _measured_ns(self) -> int:
-        return self._now() - self.measure_from_ns
+    def due(self, now_ns: int) -> list[Request]:
+        """The requests that are due by now, each of them once; none when the run's time is up.
+
+        Afterwards `next_ns` is when the next one is due (None where there will be none), and `stopped` is whether somebody wants
+        the run to end now. Raises ContractError where the run has no arrivals.
+        """
+        self._pace()
+        self._take_changes()
+        arrivals = self._the_arrivals()
+        self.stopped = self._stopped()
+        self.next_ns = None
+        if self.stopped or self.released >= self._limit:
+            return []
+        end_ns = self._end_ns()
+        taken = arrivals.take(now_ns if now_ns < end_ns else end_ns)
+        if arrivals.next_ns is not None and arrivals.next_ns <= end_ns:
+            self.next_ns = arrivals.next_ns
+        return taken
+
+    def release(self) -> Step:
+        """The next step, also when the run's time is up: what has come is served."""
+        self._begin_measuring()
+        self._take_changes()
+        step = Step(self.released, self.knobs)
+        self.released += 1
+        return step
+
+    def look_again_ns(self, now_ns: int) -> int | None:
+        """When to ask again at the latest; None for never."""
+        return None if self._look_ns is None else now_ns + self._look_ns
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _goes_on(self) -> bool:
+        return self.released < self._limit and not self._stopped()
+
+    def _begin_measuring(self) -> None:
+        if self.released == self.budget.warmup:
+            self.measure_from_ns = self._now()
+
+    def _time_is_up(self) -> bool:
+        if self._span_ns is None or self.released - self.budget.warmup <= 1:
+            return False
+        return self._now() - self.measure_from_ns >= self._span_ns
+
+    def _end_ns(self) -> int:
+        """When the last request may come. A warm-up that alone takes as long as the run is given ends it: requests may be rare."""
+        return _FOREVER_NS if self._span_ns is None else max(self.measure_from_ns, 0) + self._span_ns
+
+    def _the_arrivals(self) -> Arrivals:
+        if self._arrivals is None:
+            raise ContractError("this run has no arrivals: the experiment must declare them for a kernel that serves")
+        return self._arrivals
 
     def _take_changes(self) -> None:
         new = self._changes()
         if new is not None and new != self.knobs:
             self._on_change(self.released, self.knobs, new)
             self.knobs = new
+            if self._arrivals is not None:
+                self._arrivals.turn(self._now(), new.rate, new.arrivals)

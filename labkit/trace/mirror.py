@@ -4,11 +4,16 @@ The worker takes `parts_of(recorder, ...)` ten times a second; the caller feeds 
 what has happened so far at any time, without asking the worker for anything.
 """
 
+from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.trace.recorder import Recorder
 from labkit.trace.trace import Mark, Trace, UnitSpan
+
+
+def _none() -> array:
+    return array("q")
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class Part:
     marks   knobs that were turned since
     units   the units of lanes so far, all of them
     meta    device label, whether measured, warnings
+    requests  the integers of `labkit.trace.recorder.RequestRow`, one request after another
     """
 
     now_ns: int
@@ -27,6 +33,7 @@ class Part:
     marks: list[Mark]
     units: tuple[UnitSpan, ...]
     meta: dict[str, Any] = field(default_factory=dict)
+    requests: array = field(default_factory=_none)
 
 
 class Parts:
@@ -36,6 +43,7 @@ class Parts:
         self._recorder = recorder
         self._rows_taken = 0
         self._marks_taken = 0
+        self._requests_taken = 0
 
     def take(self, now_ns: int) -> Part:
         """What was recorded since the last call."""
@@ -43,7 +51,8 @@ class Parts:
         rows, self._rows_taken = recorder.rows_since(self._rows_taken)
         marks = recorder.marks[self._marks_taken :]
         self._marks_taken += len(marks)
-        return Part(now_ns, rows, marks, recorder.spans(now_ns), dict(recorder.meta))
+        requests, self._requests_taken = recorder.requests_since(self._requests_taken)
+        return Part(now_ns, rows, marks, recorder.spans(now_ns), dict(recorder.meta), requests)
 
 
 class Mirror:
@@ -71,6 +80,7 @@ class Mirror:
         """Add a part. Parts come in order."""
         for row in part.rows:
             self._recorder.append(row)
+        self._recorder.answer(part.requests)
         self._recorder.marks += part.marks
         self._recorder.meta = part.meta
         self._units = part.units
@@ -84,6 +94,8 @@ class Mirror:
         twin._recorder.meta = self._recorder.meta
         twin._recorder.dropped = self._recorder.dropped
         twin._recorder.dropped_busy_ns = dict(self._recorder.dropped_busy_ns)
+        twin._recorder.requests = self._recorder.requests[:]
+        twin._recorder.requests_dropped = dict(self._recorder.requests_dropped)
         twin._units, twin.now_ns = self._units, self.now_ns
         return twin
 

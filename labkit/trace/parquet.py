@@ -1,4 +1,7 @@
-"""A trace as one Parquet file and back. The columns are Parquet's; units, marks and the rest lie in its metadata."""
+"""A trace as one Parquet file and back. The columns are Parquet's; units, marks and the rest lie in its metadata.
+
+Requests, where a run served any, are a second file beside it: they are as long as they are.
+"""
 
 import json
 from dataclasses import asdict
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import TraceError
-from labkit.trace.trace import INT_COLUMNS, Mark, Trace, UnitSpan
+from labkit.trace.trace import INT_COLUMNS, REQUEST_COLUMNS, Mark, Trace, UnitSpan, no_requests
 
 VERSION = 1
 
@@ -31,9 +34,18 @@ def write_parquet(trace: Trace, path: Path) -> None:
         "dropped": trace.dropped,
         "dropped_busy_ns": trace.dropped_busy_ns,
         "meta": trace.meta,
+        "requests": len(trace.requests["request"]),
+        "requests_dropped": [[answer, count] for answer, count in trace.requests_dropped.items()],
     }
     table = pa.table(arrays).replace_schema_metadata({"labkit": json.dumps(rest, allow_nan=False)})
     pq.write_table(table, path, compression="zstd")
+    if rest["requests"]:
+        pq.write_table(pa.table(trace.requests), requests_file(path), compression="zstd")
+
+
+def requests_file(path: Path) -> Path:
+    """Where the requests lie that belong to the trace at `path`: `trace.requests.parquet` beside `trace.parquet`."""
+    return path.with_suffix(".requests.parquet")
 
 
 def read_parquet(path: Path) -> Trace:
@@ -46,15 +58,27 @@ def read_parquet(path: Path) -> Trace:
             table = file.read()
         rest = json.loads(table.schema.metadata[b"labkit"])
         if rest["version"] <= VERSION:
-            return _trace_of(table, rest)
-    except FileNotFoundError:
-        raise TraceError(f"there is no trace at {path}") from None
+            return _trace_of(table, rest, _read_requests(path, rest.get("requests", 0)))
+    except FileNotFoundError as error:
+        raise TraceError(f"there is no trace at {error.filename or path}") from None
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
         raise TraceError(f"{path} is not a labkit trace: {type(error).__name__}: {error}") from error
     raise TraceError(f"{path} is of trace version {rest['version']}; this labkit reads up to {VERSION}")
 
 
-def _trace_of(table: Any, rest: dict[str, Any]) -> Trace:
+def _read_requests(path: Path, count: int) -> dict[str, np.ndarray]:
+    if not count:
+        return no_requests()
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(requests_file(path)) as file:
+        table = file.read()
+    if table.num_rows != count:
+        raise ValueError(f"{requests_file(path).name} has {table.num_rows} requests; the trace says {count}")
+    return {name: table[name].to_numpy().astype(np.int64) for name in REQUEST_COLUMNS}
+
+
+def _trace_of(table: Any, rest: dict[str, Any], requests: dict[str, np.ndarray]) -> Trace:
     """The trace of an Arrow table and of what lay in its metadata."""
     deps = table["deps"].combine_chunks()
     columns = {name: table[name].to_numpy().astype(np.int64) for name in INT_COLUMNS}
@@ -72,4 +96,6 @@ def _trace_of(table: Any, rest: dict[str, Any]) -> Trace:
         dropped=rest["dropped"],
         dropped_busy_ns=rest["dropped_busy_ns"],
         meta=rest["meta"],
+        requests=requests,
+        requests_dropped=dict(rest.get("requests_dropped", [])),
     )

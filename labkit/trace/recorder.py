@@ -4,13 +4,15 @@ Bounded: past the cap the oldest rows are folded into per-lane sums and counted.
 microsecond an op, and `append` may be called from any thread.
 """
 
+from array import array
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from labkit.errors import TraceError
-from labkit.trace.trace import INT_COLUMNS, Mark, Trace, UnitSpan
+from labkit.trace.trace import INT_COLUMNS, REQUEST_COLUMNS, Mark, Trace, UnitSpan
 
 
 class Row(NamedTuple):
@@ -34,10 +36,30 @@ class Row(NamedTuple):
     deps: tuple[int, ...]
 
 
-class Recorder:
-    """Collects the rows, marks and lane units of one run.
+_ACROSS = len(REQUEST_COLUMNS)
+_ANSWER = REQUEST_COLUMNS.index("answer")
 
-    cap  rows kept at most (a quarter more while recording); the oldest are dropped first, counted and summed by lane
+
+class RequestRow(NamedTuple):
+    """One request as it is recorded. See `Trace.requests` for the meaning of each column."""
+
+    request: int
+    tenant: int
+    due_ns: int
+    admitted_ns: int
+    first_ns: int
+    done_ns: int
+    answer: int
+    step: int
+    length: int
+    slo_ns: int
+
+
+class Recorder:
+    """Collects the rows, requests, marks and lane units of one run.
+
+    cap  rows kept at most, and requests (a quarter more while recording); the oldest are dropped first, counted, and summed by
+         lane or by answer
     """
 
     def __init__(self, cap: int = 1_000_000):
@@ -49,6 +71,8 @@ class Recorder:
         self.meta: dict[str, Any] = {}
         self.dropped = 0
         self.dropped_busy_ns: dict[str, int] = {}
+        self.requests = array("q")
+        self.requests_dropped: dict[int, int] = {}
         self._spans: list[UnitSpan] = []
         self._open: dict[tuple[str, int], int] = {}
         self._slack = max(cap // 4, 16)
@@ -59,6 +83,15 @@ class Recorder:
         self.rows.append(row)
         if len(self.rows) >= self.cap + self._slack:
             self._drop_oldest()
+
+    def answer(self, row: Sequence[int]) -> None:
+        """Record what became of a request: a `RequestRow`, or a plain tuple of the same. The host's thread only.
+
+        Kept as integers, eighty bytes a request: a run may serve millions.
+        """
+        self.requests.extend(row)
+        if len(self.requests) >= (self.cap + self._slack) * _ACROSS:
+            self._drop_oldest_requests()
 
     def mark(self, time_ns: int, step: int, knob: str, old: Any, new: Any) -> None:
         """Record that a knob was turned."""
@@ -81,6 +114,14 @@ class Recorder:
             rows = self.rows[first:]  # another thread may append meanwhile: the position comes from what was taken
             return rows, self.dropped + first + len(rows)
 
+    def requests_since(self, mark: int) -> tuple[array, int]:
+        """As `rows_since`, of the requests: their integers, one request after another."""
+        with self._lock:
+            dropped = sum(self.requests_dropped.values())
+            first = max(mark - dropped, 0)
+            whole = len(self.requests) // _ACROSS  # the host may be in the middle of one
+            return self.requests[first * _ACROSS : whole * _ACROSS], dropped + max(whole, first)
+
     def spans(self, now_ns: int) -> tuple[UnitSpan, ...]:
         """The units of lanes so far; those still open are taken to end at `now_ns`. Safe from any thread."""
         still_open = [UnitSpan(lane, unit, since, now_ns) for (lane, unit), since in list(self._open.items())]
@@ -89,6 +130,7 @@ class Recorder:
     def finish(self, end_ns: int) -> Trace:
         """The trace so far; units still open are taken to end at `end_ns`."""
         self._drop_oldest()
+        self._drop_oldest_requests()
         with self._lock:
             rows = sorted(self.rows)
         spans = [span for span in self.spans(end_ns) if span.close_ns >= span.open_ns]  # not: for a time that never came
@@ -106,6 +148,16 @@ class Recorder:
                 self.dropped_busy_ns[lane] = self.dropped_busy_ns.get(lane, 0) + max(end - start, 0)
             del self.rows[:excess]
             self.dropped += excess
+
+    def _drop_oldest_requests(self) -> None:
+        with self._lock:
+            excess = len(self.requests) // _ACROSS - self.cap
+            if excess <= 0:
+                return
+            oldest = self.requests[: excess * _ACROSS]
+            for answer in oldest[_ANSWER::_ACROSS]:
+                self.requests_dropped[answer] = self.requests_dropped.get(answer, 0) + 1
+            del self.requests[: excess * _ACROSS]
 
 
 def _clipped(spans: list[UnitSpan], first_ns: int) -> list[UnitSpan]:
@@ -139,7 +191,14 @@ def _trace_of(rows: list[tuple[Any, ...]], spans: list[UnitSpan], recorder: Reco
         dropped=recorder.dropped,
         dropped_busy_ns=dict(recorder.dropped_busy_ns),
         meta=dict(recorder.meta),
+        requests=_requests_of(recorder.requests),
+        requests_dropped=dict(recorder.requests_dropped),
     )
+
+
+def _requests_of(integers: array) -> dict[str, np.ndarray]:
+    table = np.array(integers, np.int64).reshape(-1, _ACROSS)
+    return {name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(REQUEST_COLUMNS)}
 
 
 def _codes(values: tuple[str, ...], more: list[str] | None = None) -> tuple[tuple[str, ...], np.ndarray]:

@@ -19,6 +19,14 @@ HOST = "host"
 INT_COLUMNS = ("op", "kind", "unit", "step", "items", "submit_ns", "queued_ns", "start_ns", "end_ns")
 INT_COLUMNS += ("flop", "bytes", "woke_by", "status", "rank")
 
+REQUEST_COLUMNS = ("request", "tenant", "due_ns", "admitted_ns", "first_ns", "done_ns", "answer", "step", "length", "slo_ns")
+
+
+def no_requests() -> dict[str, np.ndarray]:
+    """The requests of a run that serves none: empty columns."""
+    return {name: np.empty(0, np.int64) for name in REQUEST_COLUMNS}
+
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -61,6 +69,12 @@ class Trace:
     dropped      rows that were recorded and not kept, because the trace reached its cap
     dropped_busy_ns  busy time of the dropped rows by lane
     meta         device label, whether measured or simulated, …
+    requests     of a run that serves: int64 columns of equal length, one row for each request that got its answer, in the order of
+                 the answers. request: its number; due_ns: when it was meant to come; admitted_ns: when the host took it in;
+                 first_ns: when the batch with it was sent to the device (-1: never); done_ns: when it got its answer;
+                 answer: `labkit.schedule.Answer`; step: its batch (-1: none); length: what it asks for, in the workload's unit;
+                 slo_ns: the latency that was promised when it came (0: none)
+    requests_dropped  answer → requests that were recorded and not kept
     """
 
     columns: dict[str, np.ndarray]
@@ -73,11 +87,16 @@ class Trace:
     dropped: int = 0
     dropped_busy_ns: dict[str, int] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
+    requests: dict[str, np.ndarray] = field(default_factory=no_requests)
+    requests_dropped: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1 or len(self.dep_offsets) != len(self) + 1:
             raise TraceError(f"the trace's columns differ in length: {lengths}, offsets {len(self.dep_offsets)}")
+        served = {name: len(column) for name, column in self.requests.items()}
+        if served.keys() != set(REQUEST_COLUMNS) or len(set(served.values())) > 1:
+            raise TraceError(f"the trace's requests must have the columns {', '.join(REQUEST_COLUMNS)}, of one length: {served}")
 
     def __len__(self) -> int:
         return len(self.columns["op"])

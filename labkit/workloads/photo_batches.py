@@ -111,5 +111,16 @@ class SharedPhotoBatches:
         return images, memory[: 8 * size].view(torch.int64)
 
 
+def photo_notes(photos: Photos, skipped: dict[str, str]) -> list[str]:
+    """In words: the photos that could not be read when the folder was opened, and those that could not be decoded (path → reason)."""
+    notes = []
+    if photos.broken:
+        notes.append(f"{len(photos.broken)} unreadable files were left out: {'; '.join(photos.broken[:3])}")
+    if skipped:
+        first = "; ".join(f"{path}: {reason}" for path, reason in list(skipped.items())[:3])
+        notes.append(f"{len(skipped)} images could not be decoded and were replaced by the next: {first}")
+    return notes
+
+
 def _aligned(size: int) -> int:
     return -(-size // _ALIGNED_TO) * _ALIGNED_TO

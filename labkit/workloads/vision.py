@@ -17,7 +17,7 @@ from labkit.workloads.buffers import Buffers
 from labkit.workloads.footprint import footprint, training_state_bytes
 from labkit.workloads.images import Crops, augment, normalise
 from labkit.workloads.models import ResidualCNN
-from labkit.workloads.photo_batches import BatchRequest, PhotoBatches
+from labkit.workloads.photo_batches import BatchRequest, PhotoBatches, photo_notes
 from labkit.workloads.photo_processes import PhotoProcesses
 from labkit.workloads.training import COMPUTE, H2D, WORKERS, Training, epochs
 
@@ -155,13 +155,7 @@ class VisionTraining(Training):
 
     def notes(self) -> list[str]:
         """The photos that could not be read or decoded."""
-        notes = []
-        if self.photos.broken:
-            notes.append(f"{len(self.photos.broken)} unreadable files were left out: {'; '.join(self.photos.broken[:3])}")
-        if self.skipped:
-            first = "; ".join(f"{path}: {reason}" for path, reason in list(self.skipped.items())[:3])
-            notes.append(f"{len(self.skipped)} images could not be decoded and were replaced by the next: {first}")
-        return notes
+        return photo_notes(self.photos, self.skipped)
 
     # ---- inside -------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ arrive with each step."""
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from labkit.schedule import Cost, Handle, Lane, Op, Step
+from labkit.schedule import Cost, Handle, Lane, Op, Request, Step
 from labkit.workloads.ledger import CostLedger
 
 
@@ -75,4 +75,21 @@ class TrainingWorkload(Protocol):
 
     def logged(self, step: Step, log: Handle) -> None:
         """The host has waited for this step's log op."""
+        ...
+
+
+class ServingWorkload(Protocol):
+    """What a serving kernel asks of its workload."""
+
+    def length(self, request: Request) -> int:
+        """How much this request asks for, in the workload's unit (tokens, pixels); the requests of a batch are padded to its longest."""
+        ...
+
+    def stages(self, step: Step, slot: int, requests: Sequence[tuple[Request, int]]) -> Sequence[Op]:
+        """The ops that answer these requests (each with its length), each fed by the one before, in the buffers of `slot`; the last
+        completes them."""
+        ...
+
+    def answered(self, step: Step, requests: Sequence[Request], answers: Handle) -> None:
+        """The host has the answers of these requests."""
         ...

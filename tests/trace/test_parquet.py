@@ -15,6 +15,7 @@ from labkit.errors import TraceError
 from labkit.trace import Mark, Recorder, Trace, UnitSpan
 from labkit.trace.parquet import VERSION, read_parquet, write_parquet
 from labkit.trace.recorder import Row
+from labkit.trace.trace import REQUEST_COLUMNS
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.text(max_size=6)
@@ -26,6 +27,7 @@ ROWS = st.builds(
     Row, op=INT64, kind=INT64, name=NAMES, lane=NAMES, unit=INT64, step=INT64, items=INT64, submit_ns=INT64, queued_ns=INT64,
     start_ns=INT64, end_ns=INT64, flop=INT64, bytes=INT64, woke_by=INT64, status=INT64, deps=st.lists(INT64, max_size=4).map(tuple),
 )  # fmt: skip
+REQUESTS = st.tuples(*[INT64] * len(REQUEST_COLUMNS))
 
 
 @st.composite
@@ -33,8 +35,11 @@ def traces(draw: st.DrawFn) -> Trace:
     recorder = Recorder()
     for row in draw(st.lists(ROWS, max_size=6)):
         recorder.append(row)
+    for request in draw(st.lists(REQUESTS, max_size=4)):
+        recorder.answer(request)
     return replace(
         recorder.finish(0), units=tuple(draw(SPANS)), marks=tuple(draw(MARKS)), meta=draw(META),
+        requests_dropped=draw(st.dictionaries(st.integers(0, 4), st.integers(0, 2**62), max_size=2)),
         dropped=draw(st.integers(0, 2**62)), dropped_busy_ns=draw(st.dictionaries(NAMES, st.integers(0, 2**62), max_size=2)),
     )  # fmt: skip
 
@@ -47,7 +52,10 @@ def assert_same(first: Trace, second: Trace) -> None:
     for name in ("dep_ids", "dep_offsets"):
         assert getattr(first, name).dtype == getattr(second, name).dtype == np.int64
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
-    for name in {field.name for field in fields(Trace)} - {"columns", "dep_ids", "dep_offsets"}:
+    for name in REQUEST_COLUMNS:
+        assert first.requests[name].dtype == second.requests[name].dtype == np.int64
+        assert np.array_equal(first.requests[name], second.requests[name]), name
+    for name in {field.name for field in fields(Trace)} - {"columns", "dep_ids", "dep_offsets", "requests"}:
         assert getattr(first, name) == getattr(second, name), name
 
 
