@@ -18,6 +18,7 @@ _PUBLIC = {
     "import_trace": "labkit.lab",
     "calibrate": "labkit.lab",
     "Panel": "labkit.panel.panel",
+    "WhatIf": "labkit.panel.whatif",
     "runs": "labkit.store",
     "load_run": "labkit.store",
     "experiment": "labkit.experiments",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from labkit.experiments.user import workload
     from labkit.lab import calibrate, compare, import_trace, predict, run, sweep
     from labkit.panel.panel import Panel
+    from labkit.panel.whatif import WhatIf
     from labkit.store import load_run, runs
 
 

@@ -6,6 +6,7 @@ Every function takes data and returns a plotly figure; none shows or saves one.
 from labkit.figures.distribution import distribution
 from labkit.figures.guess import Answer, Guess, guess, guess_errors
 from labkit.figures.mistakes import mistakes, mistakes_table
+from labkit.figures.one_axis import Rate, one_axis
 from labkit.figures.prediction import prediction
 from labkit.figures.roofline import roofline
 from labkit.figures.shown import Shown, shown_of
@@ -20,12 +21,14 @@ from labkit.figures.waterfall import waterfall
 __all__ = [
     "Answer",
     "Guess",
+    "Rate",
     "Shown",
     "distribution",
     "guess",
     "guess_errors",
     "mistakes",
     "mistakes_table",
+    "one_axis",
     "prediction",
     "roofline",
     "shown_of",

@@ -10,14 +10,17 @@ from plotly.subplots import make_subplots
 from labkit.figures.marks import Span, draw_marks
 from labkit.figures.numbers import grouped, time_unit
 from labkit.figures.op_bars import joined, op_bars, op_names
+from labkit.figures.path import draw_path
 from labkit.figures.raster import BINS, rasters
 from labkit.figures.shown import Shown
 from labkit.figures.slices import row_names, slices_of, units_of
 from labkit.figures.theme import Theme, dress, plain, say
 from labkit.figures.view import View, default_view
+from labkit.metrics.critical_path import CriticalPath
 from labkit.trace.trace import Trace
 
 _ROW_PX = 34
+_BESIDE_THE_PATH = 0.45
 _BETWEEN_PX = 70
 
 
@@ -27,8 +30,12 @@ def timeline(
     end_ns: int | None = None,
     max_slices: int = BINS,
     theme: Theme = "either",
+    path: CriticalPath | None = None,
 ) -> go.Figure:
-    """The lanes of one run from `start_ns` to `end_ns` of its own time; by default its last ten steady steps."""
+    """The lanes of one run from `start_ns` to `end_ns` of its own time; by default its last ten steady steps.
+
+    path  drawn as a line through the slices that lie on it, from lane to lane; all else is then paler
+    """
     trace, figure = shown.trace, go.Figure()
     if trace is None or not len(trace):
         return say(dress(figure, "Timeline", [shown], theme, height=160), "no trace was kept of this run")
@@ -37,7 +44,10 @@ def timeline(
     last_ns = max(last_ns if end_ns is None else end_ns, first_ns + 1)
     view = View(first_ns, last_ns, trace.start_ns, time_unit(last_ns - trace.start_ns))
     words = _draw(figure, shown, trace, view, max_slices, op_names(trace))
-    dress(figure, "Timeline", [shown], theme, height=_ROW_PX * len(units_of(trace)) + 100, words=words)
+    if path is not None:
+        figure.update_traces(opacity=_BESIDE_THE_PATH, text=None)
+        draw_path(figure, path, trace, view)
+    dress(figure, "Timeline" if path is None else "Timeline and critical path", [shown], theme, height=_ROW_PX * len(units_of(trace)) + 100, words=words)
     figure.update_xaxes(title_text=f"time since the run opened ({view.unit.name})", range=view.range)
     return figure.update_layout(barmode="overlay", bargap=0)
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from labkit.errors import TraceError
-from labkit.metrics.replay import Program, compile_replay, replay
+from labkit.metrics.overlap import role_of
+from labkit.metrics.replay import Program, Replayed, compile_replay, replay
 from labkit.metrics.unit_slices import HOST
 from labkit.metrics.window import steady_window
-from labkit.trace import Trace
+from labkit.trace import KIND_OP, Trace
 from labkit.units import NS_PER_S
 
 SPEEDUPS = (0.1, 0.25, 0.5, 1.0)
@@ -54,11 +55,19 @@ class WhatIf:
 
     items_per_s  throughput of the steps that the steady window counts (`Replays.unit`)
     ratio        that ÷ the throughput of the replay without the change
+    busy         lane → busy share of the time between the first and the last of these steps
     """
 
     change: Change
     items_per_s: float
     ratio: float
+    busy: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def busiest(self) -> tuple[str, float] | None:
+        """The lane that would be the busiest, the host apart, and its busy share; None where no other lane ran."""
+        lanes = {lane: share for lane, share in self.busy.items() if lane != HOST}
+        return max(lanes.items(), key=lambda pair: pair[1]) if lanes else None
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Replays:
         self.unit = "items/s" if len(window.rows) > 1 else "runs/s"
         self._program: Program = compile_replay(trace)
         self.measured_items_per_s = self._rate(trace["end_ns"])
-        self.baseline_items_per_s = self._replayed(Change())
+        self.baseline_items_per_s = self._rate(self._replayed(Change()).end_ns)
         """Of the run replayed as it was."""
 
     @property
@@ -99,8 +108,17 @@ class Replays:
 
     def ask(self, change: Change) -> WhatIf:
         """What a change would do. Raises TraceError for a name that is not in the trace, a negative factor, a width below 1."""
-        rate = self._replayed(change)
-        return WhatIf(change, rate, rate / self.baseline_items_per_s)
+        replayed = self._replayed(change)
+        rate = self._rate(replayed.end_ns)
+        return WhatIf(change, rate, rate / self.baseline_items_per_s, self._busy(replayed, change))
+
+    def widths(self) -> dict[str, int]:
+        """Lane → units that it has in the run, the host apart."""
+        lanes: dict[str, int] = {}
+        for span in self._trace.units:
+            if span.lane != HOST:
+                lanes[span.lane] = max(lanes.get(span.lane, 0), span.unit + 1)
+        return lanes
 
     def stages(self) -> list[tuple[str, str]]:
         """Every op and every lane that has more than one op, as (name, "op" or "lane")."""
@@ -115,13 +133,30 @@ class Replays:
     def virtual_speedups(self, shares: Sequence[float] = SPEEDUPS) -> tuple[Speedup, ...]:
         """For every stage: what the whole would gain if it took these shares less time. The most promising first."""
         found = [
-            Speedup(name, sort, tuple(self.ask(Change({name: 1 - share})).ratio for share in shares)) for name, sort in self.stages()
+            Speedup(name, sort, tuple(self._gain(Change({name: 1 - share})) for share in shares)) for name, sort in self.stages()
         ]
-        host = Speedup("host program", HOST, tuple(self.ask(Change(host=1 - share)).ratio for share in shares))
+        host = Speedup("host program", HOST, tuple(self._gain(Change(host=1 - share)) for share in shares))
         return tuple(sorted([*found, host], key=lambda each: (-each.gains[-1], each.name)))
 
-    def _replayed(self, change: Change) -> float:
-        return self._rate(replay(self._program, scale=change.scale, widths=change.widths, lags=True, host=change.host).end_ns)
+    def _gain(self, change: Change) -> float:
+        return self._rate(self._replayed(change).end_ns) / self.baseline_items_per_s
+
+    def _replayed(self, change: Change) -> Replayed:
+        return replay(self._program, scale=change.scale, widths=change.widths, lags=True, host=change.host)
+
+    def _busy(self, replayed: Replayed, change: Change) -> dict[str, float]:
+        """The busy share of each lane from the first counted completion to the last, or over the whole run."""
+        trace, start, end = self._trace, replayed.start_ns, replayed.end_ns
+        ran = (start >= 0) & (trace["kind"] == KIND_OP)
+        if not ran.any():
+            return {}
+        counted = end[self._rows] if len(self._rows) > 1 else np.array([start[ran].min(), end[ran].max()])
+        first, last = int(counted.min()), int(counted.max())
+        inside = np.clip(np.minimum(end, last) - np.maximum(start, first), 0, None)
+        widths = self.widths()
+        widths |= {lane: width for lane in widths for name, width in change.widths.items() if name in (lane, role_of(lane))}
+        busy = {lane: int(inside[ran & (trace["lane"] == code)].sum()) for code, lane in enumerate(trace.lanes)}
+        return {lane: ns / (max(last - first, 1) * widths.get(lane, 1)) for lane, ns in busy.items() if ns}
 
     def _rate(self, end_ns: np.ndarray) -> float:
         """Items per second from the first counted completion to the last; 1 ÷ makespan where there are no two."""

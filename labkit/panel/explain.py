@@ -23,8 +23,10 @@ def explanations(views: tuple[str, ...], run: Shown, warmup_steps: int) -> Itera
         return
     if "why" in views:
         yield "why", figures.waterfall(waterfall(run.trace, warmup_steps), run)
-        shares = list(critical_path(run.trace, warmup_steps).shares().items())[:PIECES_NAMED]
+        path = critical_path(run.trace, warmup_steps)
+        shares = list(path.shares().items())[:PIECES_NAMED]
         yield "critical path", f"The critical path is mostly {', '.join(f'{name} ({format_percent(share)})' for name, share in shares)}."
+        yield "path drawn", figures.timeline(run, path=path)
     if "what if" in views:
         try:
             replays = Replays(run.trace, warmup_steps)

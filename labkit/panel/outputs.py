@@ -4,6 +4,7 @@ An output that was displayed with an id is replaced later by a message that name
 notebook keeps what it shows, so a saved notebook has its figures.
 """
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -12,9 +13,14 @@ from labkit.panel.page import EMPTY, PLOTLY, SLOTS, Bundle
 
 
 class Outputs:
-    """The outputs of one panel."""
+    """The outputs of one panel, or of another widget with things that stand still below it.
 
-    def __init__(self) -> None:
+    slots  their names, in order
+    words  what stands in the place of the widgets where no widget can be shown
+    """
+
+    def __init__(self, slots: Sequence[str] = SLOTS, words: str = "the panel's controls: run this cell to have them here") -> None:
+        self._slots, self._words = slots, words
         self._ids: dict[str, str] = {}
         self._kept: dict[str, Bundle] = {}
         self._number = count()
@@ -24,9 +30,9 @@ class Outputs:
         from IPython.display import display
 
         bundle, metadata = _bundle_of(widget)
-        display({**bundle, "text/plain": "the panel's controls: run this cell to have them here"}, metadata=metadata, raw=True)
-        self._ids = {slot: f"labkit-{uuid4().hex[:12]}-{next(self._number)}" for slot in SLOTS}
-        for slot in SLOTS:
+        display({**bundle, "text/plain": self._words}, metadata=metadata, raw=True)
+        self._ids = {slot: f"labkit-{uuid4().hex[:12]}-{next(self._number)}" for slot in self._slots}
+        for slot in self._slots:
             display(self._kept.get(slot, EMPTY), raw=True, display_id=self._ids[slot])
 
     def put(self, slot: str, bundle: Bundle) -> None:

@@ -20,7 +20,7 @@ from labkit.panel.explain import explanations
 from labkit.panel.state import Result
 from labkit.report.table import side_by_side_table
 
-VIEW_SLOTS = ("why", "critical path", "what if", "mistakes", "mistakes told")
+VIEW_SLOTS = ("why", "critical path", "path drawn", "what if", "mistakes", "mistakes told")
 SLOTS = ("words", "guess", "side by side", "throughput over time", "utilization", "timeline", "distribution", *VIEW_SLOTS)
 """The places below the panel, in order."""
 

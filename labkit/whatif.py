@@ -1,0 +1,145 @@
+"""Answers to "what if": a run's trace replayed with a change, a knob turned on the simulated device, and what was measured of it.
+
+The command line, the notebook's sliders and the figure on one axis show one and the same answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from labkit import lab
+from labkit.errors import ExperimentError, RunFailed
+from labkit.metrics.unit_slices import HOST
+from labkit.metrics.whatif import Change, Replays
+from labkit.result import Compared, Run
+from labkit.runner.workers import Workers
+
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a change would do to a run.
+
+    id              of the run
+    change, how     in words: what is different, and how the answer was come by
+    unit            of the rates
+    measured        what the run had: a measurement, or where `simulated` is true a prediction itself
+    as_it_was       what the same model says of the run without the change: its own error shows there
+    predicted       what it says with the change
+    bound           what the busiest lane would allow with the change if everything overlapped; None where nothing ran but the host
+    busiest         the lane that would be the busiest, and its busy share
+    measured_ratio, low, high  the change, measured in turns: ratio and interval; None where it was not measured
+    sentence        of that comparison
+    failed          it was to be measured, and could not be
+    """
+
+    id: str
+    change: str
+    how: str
+    unit: str
+    measured: float
+    as_it_was: float
+    predicted: float
+    bound: float | None
+    busiest: tuple[str, float] | None = None
+    measured_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    sentence: str = ""
+    failed: bool = False
+    simulated: bool = False
+
+    @property
+    def source(self) -> str:
+        """What the run itself is: `measured` or `simulated`."""
+        return "simulated" if self.simulated else "measured"
+
+    @property
+    def ratio(self) -> float:
+        """With the change ÷ without it, as predicted."""
+        return self.predicted / self.as_it_was
+
+    @property
+    def error_as_it_was(self) -> float:
+        """The model of the run as it was ÷ the run, − 1."""
+        return self.as_it_was / self.measured - 1
+
+    @property
+    def residual(self) -> float | None:
+        """Predicted ÷ measured ratio, − 1; None where it was not measured."""
+        return None if self.measured_ratio is None else self.ratio / self.measured_ratio - 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = asdict(self)
+        rates = {f"{name}_items_per_s": plain.pop(name) for name in ("measured", "as_it_was", "predicted", "bound")}
+        more = {"predicted_ratio": self.ratio, "error_as_it_was": self.error_as_it_was, "residual": self.residual}
+        return plain | rates | more
+
+
+def replays_of(run: Run) -> Replays:
+    """A run, ready to be asked. Raises RunFailed where it has no trace, TraceError where that cannot be replayed."""
+    if run.trace is None:
+        raise RunFailed(f"run {run.record.id} has no trace to replay")
+    return Replays(run.trace, run.record.budget["warmup"])
+
+
+def by_replay(run: Run, change: Change, replays: Replays | None = None) -> Answer:
+    """A stage faster, a lane wider: the trace replayed. Raises RunFailed, TraceError."""
+    replays = replays or replays_of(run)
+    told = replays.ask(change)
+    return Answer(
+        id=run.record.id, change=change.words, how="its trace, replayed", unit=replays.unit, measured=replays.measured_items_per_s,
+        as_it_was=replays.baseline_items_per_s, predicted=told.items_per_s, bound=_bound(told.items_per_s, told.busiest),
+        busiest=told.busiest, simulated=not run.record.measured,
+    )  # fmt: skip
+
+
+def by_knobs(run: Run, changed: Mapping[str, Any]) -> Answer:
+    """Other knobs: the kernel run anew on the simulated device, from the run's op times. Raises ExperimentError where the run has no knobs
+    or is a prediction itself, KnobError, RunFailed."""
+    record = run.record
+    if record.experiment == "imported":
+        raise ExperimentError(f"run {record.id} is an imported trace: it has no knobs; ask for a stage or a lane instead")
+    if not record.measured:
+        raise ExperimentError(f"run {record.id} is a prediction: its op times cannot predict other settings")
+    now = lab.predict(record.experiment, on="this", costs=run, **record.knobs).checked()
+    then = lab.predict(record.experiment, on="this", costs=run, **{**record.knobs, **changed}).checked()
+    predicted = _rate(then)
+    busy = {lane: metric.value for lane, metric in then.shown("B").summary.utilization.items() if lane != HOST and metric.value}
+    busiest = max(busy.items(), key=lambda pair: pair[1], default=None)
+    return Answer(
+        id=record.id, change=", ".join(f"{name}={value}" for name, value in changed.items()),
+        how="the simulated device, from the run's op times", unit="items/s", measured=_rate(run), as_it_was=_rate(now),
+        predicted=predicted, bound=_bound(predicted, busiest), busiest=busiest,
+    )  # fmt: skip
+
+
+def measured(run: Run, changed: Mapping[str, Any], answer: Answer, pool: Workers | None = None) -> Answer:
+    """The answer with what was measured of it: the run's setting and the changed one in turns. Raises KnobError, ExperimentError."""
+    record = run.record
+    both = lab.compare(
+        record.experiment, a=record.knobs, b={**record.knobs, **changed}, device=record.device, rounds=ROUNDS, pool=pool
+    )
+    return with_measurement(answer, both)
+
+
+def with_measurement(answer: Answer, both: Compared) -> Answer:
+    """The answer with what a comparison says of the same change."""
+    ratio = both.comparison.ratios.get("throughput")
+    if ratio is None or ratio.value is None or ratio.low is None or ratio.high is None:
+        return replace(answer, failed=True, sentence=both.comparison.sentence)
+    return replace(answer, measured_ratio=ratio.value, low=ratio.low, high=ratio.high, sentence=both.comparison.sentence)
+
+
+def _rate(run: Run) -> float:
+    value = run.summary.throughput.value if run.summary is not None else None
+    if not value:
+        raise RunFailed(f"run {run.record.id} has no throughput")
+    return value
+
+
+def _bound(items_per_s: float, busiest: tuple[str, float] | None) -> float | None:
+    """What the busiest lane would allow, if everything overlapped and it were busy all the time."""
+    return None if busiest is None else items_per_s / busiest[1]
