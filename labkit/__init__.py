@@ -15,6 +15,7 @@ _PUBLIC = {
     "compare": "labkit.lab",
     "predict": "labkit.lab",
     "sweep": "labkit.lab",
+    "peak": "labkit.peaks",
     "import_trace": "labkit.lab",
     "calibrate": "labkit.lab",
     "Panel": "labkit.panel.panel",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from labkit.lab import calibrate, compare, import_trace, predict, run, sweep
     from labkit.panel.panel import Panel
     from labkit.panel.whatif import WhatIf
+    from labkit.peaks import peak
     from labkit.store import load_run, runs
 
 

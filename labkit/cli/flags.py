@@ -33,10 +33,12 @@ def add_running(flags: argparse.ArgumentParser, default_s: float) -> None:
     flags.add_argument("--warmup", type=int, default=8, help="steps at the start that no metric counts (default: 8)")
 
 
-def add_knobs(flags: argparse.ArgumentParser, knobs: type[Knobs]) -> None:
+def add_knobs(flags: argparse.ArgumentParser, knobs: type[Knobs], without: Sequence[str] = ()) -> None:
     """One flag a knob, with its range and default in the help; values are text until the model reads them."""
     group = flags.add_argument_group("knobs (* live: may be turned while it runs)")
     for name, info in knobs.model_fields.items():
+        if name in without:
+            continue
         dashed = "--" + name.replace("_", "-")
         spellings = [dashed] if "_" not in name else [dashed, "--" + name]
         star = "* " if knobs.is_live(name) else ""
@@ -51,12 +53,14 @@ def knob_values(namespace: argparse.Namespace) -> dict[str, str]:
     return {name.removeprefix("knob_"): value for name, value in given if name.startswith("knob_") and value is not None}
 
 
-def parse_with_experiment(flags: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command whose first word is an experiment: its knobs become flags."""
+def parse_with_experiment(
+    flags: argparse.ArgumentParser, arguments: Sequence[str], without: Sequence[str] = ()
+) -> argparse.Namespace:
+    """Parse a command whose first word is an experiment: its knobs become flags, but for those that the command has itself."""
     flags.add_argument("experiment", help=f"{', '.join(experiments())}; with it, --help lists its knobs")
     name = next((word for word in arguments if word in experiments()), None)
     if name is not None:
-        add_knobs(flags, experiment(name).knobs)
+        add_knobs(flags, experiment(name).knobs, without)
     elif arguments and not arguments[0].startswith("-"):
         experiment(arguments[0])  # raises: there is none of this name
     return flags.parse_args(arguments)

@@ -13,6 +13,7 @@ COMMANDS = {
     "compare": "measure two settings in turns and say how they compare",
     "predict": "what machines would do: the same experiment on simulated devices",
     "sweep": "run every combination of some knobs; go on where an earlier start ended",
+    "peak": "the highest rate of requests that keeps a promise of latency",
     "list": "the runs of a folder, or with --experiments the experiments and their knobs",
     "show": "one run: its metrics, verdict, knobs and where it came from",
     "import": "read a trace of PyTorch's profiler and save it as a run",

@@ -145,7 +145,8 @@ def test_the_notebook_that_explains_shows_its_figures(lab: JupyterLab, page: Not
     shown = [output["data"] for cell in range(len(cells)) for output in page.outputs(cell) if "data" in output]
     titles = [data[PLOTLY]["layout"]["title"]["text"] for data in shown if PLOTLY in data]
     assert [title.partition("</b>")[0].removeprefix("<b>") for title in titles] == [
-        "Measured wrongly", "From ideal to measured", "If a stage were faster", "Roofline", "Timeline",
+        "Measured wrongly", "From ideal to measured", "Timeline and critical path", "Bound, prediction and measurement",
+        "If a stage were faster", "Roofline", "Timeline",
     ]  # fmt: skip
     page.wait_for("document.querySelectorAll('.js-plotly-plot').length >= 2", "figures that are drawn")
     page.save()
