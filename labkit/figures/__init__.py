@@ -9,6 +9,7 @@ from labkit.figures.mistakes import mistakes, mistakes_table
 from labkit.figures.one_axis import Rate, one_axis
 from labkit.figures.prediction import prediction
 from labkit.figures.roofline import roofline
+from labkit.figures.serving import batch_sizes, latency_curve, latency_distribution, latency_over_time
 from labkit.figures.shown import Shown, shown_of
 from labkit.figures.side_by_side import side_by_side
 from labkit.figures.speedups import speedups
@@ -23,9 +24,13 @@ __all__ = [
     "Guess",
     "Rate",
     "Shown",
+    "batch_sizes",
     "distribution",
     "guess",
     "guess_errors",
+    "latency_curve",
+    "latency_distribution",
+    "latency_over_time",
     "mistakes",
     "mistakes_table",
     "one_axis",

@@ -44,6 +44,7 @@ class Server:
     def __init__(self, device: Device, workload: ServingWorkload, steps: Steps):
         self._device, self._workload, self._steps = device, workload, steps
         self._waiting = Waiting()
+        self._gauges = device.recorder.gauges
         self._running: list[Sent] = []
         self._slots = Slots()
         self._times = ServiceTimes()
@@ -59,6 +60,7 @@ class Server:
             if len(self._waiting):
                 self._give_up_on(now_ns)
             ask_ns = self._send()
+            self._gauges["waiting"] = len(self._waiting)
             if not self._hold(ask_ns):
                 return
             self._answer_done()

@@ -19,6 +19,8 @@ Kind = Literal["slider", "number", "choice", "switch", "text"]
 
 WIDEST_SLIDER = 128
 """Whole numbers of a wider range have a number field: one pixel of a slider would be several values."""
+WIDEST_OF_NUMBERS = 1000.0
+"""Other numbers likewise: with a rate from 0.01 to a million, every rate that one wants is the slider's left end."""
 
 BOTTLENECKS: Mapping[str, str] = {
     "compute": "the training step",
@@ -224,7 +226,7 @@ def _knob_control(knobs: type[Knobs], name: str, default: Any) -> KnobControl:
         choices=_choices(typed, optional) if kind == "choice" else (),
         optional=optional,
         cold=not knobs.is_live(name),
-        doubles=kind == "number" and typed is int and least is not None and least >= 1,
+        doubles=kind == "number" and not optional and least is not None and least > 0,
     )
 
 
@@ -237,7 +239,7 @@ def _kind(typed: Any, least: float | None, greatest: float | None, optional: boo
     if typed not in (int, float):
         return "text"
     bounded = least is not None and greatest is not None and least < greatest
-    narrow = bounded and (typed is float or greatest - least <= WIDEST_SLIDER)
+    narrow = bounded and greatest - least <= (WIDEST_SLIDER if typed is int else WIDEST_OF_NUMBERS)
     return "slider" if narrow and not optional else "number"
 
 

@@ -357,7 +357,8 @@ function number(control, id, send, note) {
   const input = numberField(control, { id, name: control.name });
   const type = typed(input, note, control.allowed, (text) => send(text === "" ? null : Number(text)));
   const times = (factor) => {
-    const value = Math.min(control.max ?? Infinity, Math.max(control.min, Math.floor(input.value * factor)));
+    const next = control.whole ? Math.floor(input.value * factor) : input.value * factor;
+    const value = Math.min(control.max ?? Infinity, Math.max(control.min, next));
     type(value);
     send(value);
   };

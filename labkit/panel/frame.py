@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+STEPS = ("throughput, items/s", "step interval, ms")
+REQUESTS = ("answers, requests/s", "slowest answer in the last second, ms")
+
 
 @dataclass(frozen=True)
 class StripMark:
@@ -24,7 +27,8 @@ class StripFrame:
     """What came since the frame before, and the state that replaces the one before.
 
     now_s      seconds since the strip began
-    points     float32 [k, 3 + L]: t_s, items/s, step interval in ms, busy share of each lane; NaN where unknown
+    points     float32 [k, 3 + L]: t_s, the two series, busy share of each lane; NaN where unknown
+    series     what the two series are, with their units
     lanes      the L lanes of the points
     rows       rows of the timeline: "host", "workers 0", "compute"
     slices     float32 [m, 4]: the last second of the timeline, complete: row number, start and end in seconds before
@@ -47,4 +51,5 @@ class StripFrame:
     label: str = ""
     simulated: bool = False
     tiles: tuple[tuple[str, str], ...] = ()
+    series: tuple[str, str] = STEPS
     running: bool = True

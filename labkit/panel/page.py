@@ -20,8 +20,13 @@ from labkit.panel.explain import explanations
 from labkit.panel.state import Result
 from labkit.report.table import side_by_side_table
 
+REQUEST_SLOTS = ("latency over time", "batch sizes")
+"""Of runs that serve."""
 VIEW_SLOTS = ("why", "critical path", "path drawn", "what if", "mistakes", "mistakes told")
-SLOTS = ("words", "guess", "side by side", "throughput over time", "utilization", "timeline", "distribution", *VIEW_SLOTS)
+SLOTS = (
+    "words", "guess", "side by side", "throughput over time", "latency over time", "utilization", "timeline",
+    "distribution", "batch sizes", *VIEW_SLOTS,
+)  # fmt: skip
 """The places below the panel, in order."""
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -53,12 +58,17 @@ def page(result: Result, runs: Sequence[Shown]) -> Iterator[tuple[str, Bundle]]:
     if not goes_on or len(runs) == 2:  # four plots: dear beside a run, and alone they say what the table says
         yield "side by side", figure_bundle(figures.side_by_side(runs))
     yield "throughput over time", figure_bundle(figures.throughput_over_time(runs))
+    serving = any(run.summary.requests is not None for run in runs)
+    if serving:
+        yield "latency over time", figure_bundle(figures.latency_over_time(runs))
     if goes_on:
         return
     yield "utilization", figure_bundle(figures.utilization(runs))
     both = len(runs) == 2
     yield "timeline", figure_bundle(figures.two_timelines(*runs) if both else figures.timeline(runs[0]))
-    yield "distribution", figure_bundle(figures.distribution(runs))
+    yield "distribution", figure_bundle(figures.latency_distribution(runs) if serving else figures.distribution(runs))
+    if serving:
+        yield "batch sizes", figure_bundle(figures.batch_sizes(runs))
     for slot, what in explanations(result.views, runs[-1], result.first_step):
         yield slot, _bundle(what)
 

@@ -14,13 +14,14 @@ import numpy as np
 from labkit.figures.colours import lane_order
 from labkit.figures.numbers import count_text
 from labkit.metrics.change import change_words
-from labkit.panel.frame import StripFrame, StripMark
+from labkit.panel.frame import REQUESTS, STEPS, StripFrame, StripMark
 from labkit.panel.segments import Segments
+from labkit.panel.served import Served, busiest_words
 from labkit.schedule import Status
 from labkit.trace import KIND_OP
 from labkit.trace.mirror import Part
 from labkit.trace.trace import HOST
-from labkit.units import NS_PER_MS, NS_PER_S, format_percent, format_time
+from labkit.units import NS_PER_MS, NS_PER_S, format_time
 
 WINDOW_NS = NS_PER_S
 SLICES_KEPT = 4096
@@ -62,6 +63,7 @@ class Pulse:
         self._done: deque[Done] = deque(maxlen=4096)
         self._widths: dict[str, int] = {}
         self._marks_seen = 0
+        self._served = Served()
 
     def take(self, part: Part, in_flight: int) -> None:
         """Take in what was recorded. `in_flight` steps at most are on their way at any time."""
@@ -69,6 +71,7 @@ class Pulse:
             self._take_row(row)
         for mark in part.marks:
             self.segments.toggle(mark, in_flight)
+        self._served.take(part, self.segments)
         self._widths = _widths(part) or self._widths  # a device that has closed has no units: the picture stays
         while self._coming and self._coming[0][0] <= part.now_ns:  # a simulated device knows its ends beforehand
             _, _, ran, done = heappop(self._coming)
@@ -86,7 +89,9 @@ class Pulse:
         rate = self._items_per_s(now_ns)
         interval_ns = self._interval_ns(before_ns)
         busy = [self._busy(lane, now_ns) for lane in lanes]
-        point = [self.opened_s + now_ns / NS_PER_S, _or_nan(rate), _or_nan(interval_ns, NS_PER_MS), *map(_or_nan, busy)]
+        serves, by_lane = self._served.any, dict(zip(lanes, busy, strict=True))
+        second_ns = self._served.slowest_ns(now_ns) if serves else interval_ns
+        point = [self.opened_s + now_ns / NS_PER_S, _or_nan(rate), _or_nan(second_ns, NS_PER_MS), *map(_or_nan, busy)]
         rows, slices, names = self._timeline(lanes, now_ns)
         return StripFrame(
             now_s=point[0],
@@ -98,7 +103,8 @@ class Pulse:
             marks=self.marks(),
             label=label,
             simulated=simulated,
-            tiles=_tiles(rate, self._last_interval_ns(), dict(zip(lanes, busy, strict=True))),
+            tiles=self._served.tiles(rate, by_lane) if serves else _tiles(rate, self._last_interval_ns(), by_lane),
+            series=REQUESTS if serves else STEPS,
         )
 
     def marks(self) -> tuple[StripMark, ...]:
@@ -109,7 +115,7 @@ class Pulse:
             StripMark(
                 self.opened_s + segments[number].since_ns / NS_PER_S,
                 segments[number].words,
-                change_words(self.segments.change(number)),
+                self._served.change_words(number) if self._served.any else change_words(self.segments.change(number)),
             )
             for number in range(first, len(segments))
         )
@@ -201,12 +207,10 @@ def _widths(part: Part) -> dict[str, int]:
 
 
 def _tiles(rate: float | None, interval_ns: float | None, busy: dict[str, float | None]) -> tuple[tuple[str, str], ...]:
-    known = {lane: share for lane, share in busy.items() if share is not None}
-    busiest = max(known, key=known.__getitem__) if known else ""
     return (
         ("throughput", "–" if rate is None else f"{count_text(rate)} items/s"),
         ("step interval", format_time(interval_ns)),
-        ("busiest lane", f"{busiest} {format_percent(known[busiest])}" if busiest else "–"),
+        ("busiest lane", busiest_words(busy)),
     )
 
 

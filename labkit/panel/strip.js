@@ -12,7 +12,7 @@ const FRAME = `<div class="top"><div class="tiles"></div><div class="tile change
   <canvas role="img" aria-label="throughput, step interval, busy share of each lane, and the last second of each unit"></canvas>
   <div class="unseen" aria-live="polite" aria-atomic="true"></div>`;
 const TILE = '<div class="tile"><div></div><b></b></div>';
-const NOTHING = { n: 0, now_s: 0, lanes: [], rows: [], names: [], marks: [], label: "", tiles: [] };
+const NOTHING = { n: 0, now_s: 0, lanes: [], rows: [], names: [], marks: [], label: "", tiles: [], series: ["", ""] };
 
 /** What the page knows: one for a model, however many views show it. */
 class History {
@@ -185,8 +185,8 @@ class View {
     this.x = (t) => this.right + ((t - head.now_s) / WINDOW_S) * this.wide;
     this.drawRate(points, panes.rate, head.simulated);
     this.drawSteps(points, panes.step);
-    [["throughput, items/s", panes.rate], ["step interval, ms", panes.step]].forEach(([words, { top }]) =>
-      this.rimmed(words + (head.simulated ? ", a prediction" : ""), LEFT + 4, top + 8, this.muted, "left"));
+    [panes.rate, panes.step].forEach(({ top }, place) =>
+      this.rimmed(head.series[place] + (head.simulated ? ", a prediction" : ""), LEFT + 4, top + 8, this.muted, "left"));
     this.drawLanes(points, panes.lanes, head.lanes);
     this.drawTimeline(head, panes.units);
     this.drawMarks(head, panes);

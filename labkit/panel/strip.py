@@ -32,7 +32,7 @@ UNHEARD_MOST = 30
 """A page that has left this many messages unanswered is gone or hidden: it is sent no more until it speaks."""
 
 _HERE = Path(__file__).parent
-_TIME, _OTHERS = 0, 3  # columns of the points: t_s, items_per_s, step_interval_ms, then one for each lane
+_TIME, _OTHERS = 0, 3  # columns of the points: t_s, the two series, then one for each lane
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 
@@ -156,6 +156,7 @@ class Flow:
             "label": _honest(frame),
             "simulated": frame.simulated,
             "tiles": frame.tiles,
+            "series": frame.series,
             "running": frame.running,
         }
         buffers = [self._points.take(whole).tobytes()]

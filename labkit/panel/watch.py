@@ -138,5 +138,6 @@ def watching_dial(live: Live) -> Dial:
 
 
 def _in_flight(setting: Setting) -> int:
-    """Steps that may be on their way at a toggle: those loading, and two training."""
-    return int(getattr(setting.knobs, "prefetch", 0)) + 3
+    """Steps that may be on their way at a toggle: those loading and two training, or the batches that are being served."""
+    knobs = setting.knobs
+    return int(getattr(knobs, "in_flight", getattr(knobs, "prefetch", 0) + 3))

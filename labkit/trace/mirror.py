@@ -26,6 +26,7 @@ class Part:
     units   the units of lanes so far, all of them
     meta    device label, whether measured, warnings
     requests  the integers of `labkit.trace.recorder.RequestRow`, one request after another
+    gauges  what the kernel said of itself at that moment: "waiting", ...
     """
 
     now_ns: int
@@ -34,6 +35,7 @@ class Part:
     units: tuple[UnitSpan, ...]
     meta: dict[str, Any] = field(default_factory=dict)
     requests: array = field(default_factory=_none)
+    gauges: dict[str, int] = field(default_factory=dict)
 
 
 class Parts:
@@ -52,7 +54,7 @@ class Parts:
         marks = recorder.marks[self._marks_taken :]
         self._marks_taken += len(marks)
         requests, self._requests_taken = recorder.requests_since(self._requests_taken)
-        return Part(now_ns, rows, marks, recorder.spans(now_ns), dict(recorder.meta), requests)
+        return Part(now_ns, rows, marks, recorder.spans(now_ns), dict(recorder.meta), requests, dict(recorder.gauges))
 
 
 class Mirror:

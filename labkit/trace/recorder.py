@@ -73,6 +73,8 @@ class Recorder:
         self.dropped_busy_ns: dict[str, int] = {}
         self.requests = array("q")
         self.requests_dropped: dict[int, int] = {}
+        self.gauges: dict[str, int] = {}
+        """What a kernel says of itself at the moment, for whoever watches; not part of the trace."""
         self._spans: list[UnitSpan] = []
         self._open: dict[tuple[str, int], int] = {}
         self._slack = max(cap // 4, 16)

@@ -9,14 +9,14 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit.panel.page import SLOTS, VIEW_SLOTS
+from labkit.panel.page import REQUEST_SLOTS, SLOTS, VIEW_SLOTS
 from tests.browser.equipment import IPYKERNELS
 from tests.panel.kernel import PLOTLY, WIDGET, Cell, Kernel, ended, started
 from tests.panel.shown import Shown
 
 SMALL = "device='simulated:t4', steps=40, image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', {SMALL})\npanel"
-FIGURES = len(SLOTS) - len(VIEW_SLOTS) - 2
+FIGURES = len(SLOTS) - len(VIEW_SLOTS) - len(REQUEST_SLOTS) - 2
 
 
 @pytest.fixture(scope="module", params=IPYKERNELS, ids=lambda ipykernel: ipykernel.name)

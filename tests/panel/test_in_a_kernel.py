@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from labkit.device.open import cuda_count
-from labkit.panel.page import EMPTY, SLOTS, VIEW_SLOTS
+from labkit.panel.page import EMPTY, REQUEST_SLOTS, SLOTS, VIEW_SLOTS
 from labkit.panel.strip import AGAIN_AFTER_S, AHEAD, KEPT_POINTS
 from tests.browser.equipment import one_ipykernel
 from tests.panel.kernel import PLOTLY, WIDGET, Kernel, ended
@@ -17,7 +17,7 @@ from tests.panel.shown import Shown
 
 SMALL = "image_size=32, batch_size=4, out=None"
 PANEL = f"panel = labkit.Panel('pipeline', device='simulated:t4', {SMALL})\npanel"
-FIGURES = [slot for slot in SLOTS[2:] if slot not in VIEW_SLOTS]
+FIGURES = [slot for slot in SLOTS[2:] if slot not in (*VIEW_SLOTS, *REQUEST_SLOTS)]
 
 
 @pytest.fixture(scope="module")

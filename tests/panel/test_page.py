@@ -10,7 +10,7 @@ from labkit.experiments import experiment
 from labkit.figures.colours import GRADE_COLOURS
 from labkit.figures.guess import Answer, Guess
 from labkit.metrics.verdict import Verdict
-from labkit.panel.page import EMPTY, PLOTLY, SLOTS, VIEW_SLOTS, page, runs_of, words
+from labkit.panel.page import EMPTY, PLOTLY, REQUEST_SLOTS, SLOTS, VIEW_SLOTS, page, runs_of, words
 from labkit.panel.setting import Setting
 from labkit.panel.state import Result
 from labkit.panel.watch import PartOfRun
@@ -37,7 +37,7 @@ def filled(result: Result) -> dict[str, dict]:
 
 def test_a_run_alone_fills_every_slot_but_that_of_the_guess(run: Run):
     slots = filled(Result(run=run, b=run.shown("B")))
-    assert list(slots) == [slot for slot in SLOTS if slot not in ("guess", *VIEW_SLOTS)]
+    assert list(slots) == [slot for slot in SLOTS if slot not in ("guess", *VIEW_SLOTS, *REQUEST_SLOTS)]
 
 
 def test_the_views_that_were_asked_for_fill_their_slots(run: Run):

@@ -39,6 +39,7 @@ def test_the_first_frame_is_sent_at_once_and_whole(page: Page):
         "label": "measured on CPU threads",
         "simulated": False,
         "tiles": [["throughput", "100 items/s"]],
+        "series": ["throughput, items/s", "step interval, ms"],
         "running": True,
     }
     assert page.points.tolist() == [[1.0, 100.0, 20.0, 0.25, 0.5]]
