@@ -127,7 +127,7 @@ class LiveDevice:
             for lane in self._lanes.values():
                 lane.close()
             self._lanes.clear()
-        unread = [handle for handle in self._failed.values() if not handle.reported]
+        unread = [self._failed[op] for op in sorted(self._failed) if not self._failed[op].reported]
         return [Failure(handle.id, handle.name, handle.error) for handle in unread if handle.error is not None]
 
     # ---- hooks of the cuda device -------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class SimulatedDevice:
         if not handles and until is None:
             raise ContractError("wait([]) without a time would never return: give handles, or until=")
         entered = self._now
-        first = min(handles, key=_end_of) if handles else None
+        first = handles[0] if len(handles) == 1 else min(handles, key=_end_of) if handles else None
         woke_by = -1
         if self._cancelled_at is not None:
             self._now = entered + 1

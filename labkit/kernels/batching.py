@@ -120,7 +120,7 @@ class Server:
         until = self._steps.next_ns
         if not handles and not len(self._waiting) and until is None:
             return False
-        for time_ns in (ask_ns, self._waiting.next_expiry_ns, self._steps.look_again_ns(self._device.now())):
+        for time_ns in (ask_ns, self._waiting.next_expiry_ns, self._steps.look_again_ns):
             if time_ns is not None and (until is None or time_ns < until):
                 until = time_ns
         if handles or until is not None:

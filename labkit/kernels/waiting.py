@@ -62,6 +62,8 @@ class Waiting:
 
     def oldest(self) -> Ticket | None:
         """The one that was due first; None where none waits."""
+        if len(self._buckets) == 1:
+            return self._head(next(iter(self._buckets.values())))
         heads = [head for queue in self._buckets.values() if (head := self._head(queue)) is not None]
         return min(heads, key=_due_of) if heads else None
 

@@ -81,7 +81,7 @@ def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcom
             workload.begin()
             failure, detail, cancelled = _drive(job, workload, device, controls)
             said = _said(workload)
-        trace = device.recorder.finish(device.now())
+            trace = device.recorder.finish(device.now())
     except BaseException as error:  # a user's workload may raise anything: its failure is the run's
         if device is not None:
             device.cancel()

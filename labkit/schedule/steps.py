@@ -92,6 +92,7 @@ class Steps:
         self._limit = budget.warmup + (budget.steps or 10**18)
         self._span_ns = None if budget.seconds is None else seconds_to_ns(budget.seconds)
         self.next_ns: int | None = None
+        self.look_again_ns: int | None = None
         self.stopped = False
 
     def __iter__(self) -> Iterator[Step]:
@@ -111,14 +112,16 @@ class Steps:
     def due(self, now_ns: int) -> list[Request]:
         """The requests that are due by now, each of them once; none when the run's time is up.
 
-        Afterwards `next_ns` is when the next one is due (None where there will be none), and `stopped` is whether somebody wants
-        the run to end now. Raises ContractError where the run has no arrivals.
+        Afterwards `next_ns` is when the next one is due (None where there will be none), `look_again_ns` is when to ask again at
+        the latest (None: only then), and `stopped` is whether somebody wants the run to end now. Raises ContractError where the run has no arrivals.
         """
         self._pace()
         self._take_changes()
         arrivals = self._the_arrivals()
         self.stopped = self._stopped()
         self.next_ns = None
+        if self._look_ns is not None:
+            self.look_again_ns = now_ns + self._look_ns
         if self.stopped or self.released >= self._limit:
             return []
         end_ns = self._end_ns()
@@ -128,16 +131,11 @@ class Steps:
         return taken
 
     def release(self) -> Step:
-        """The next step, also when the run's time is up: what has come is served."""
+        """The next step, with the knobs that `due` saw; also when the run's time is up: what has come is served."""
         self._begin_measuring()
-        self._take_changes()
         step = Step(self.released, self.knobs)
         self.released += 1
         return step
-
-    def look_again_ns(self, now_ns: int) -> int | None:
-        """When to ask again at the latest; None for never."""
-        return None if self._look_ns is None else now_ns + self._look_ns
 
     # ---- inside -------------------------------------------------------------------------------------------
 

@@ -77,13 +77,13 @@ class Recorder:
         """What a kernel says of itself at the moment, for whoever watches; not part of the trace."""
         self._spans: list[UnitSpan] = []
         self._open: dict[tuple[str, int], int] = {}
-        self._slack = max(cap // 4, 16)
+        self._full = cap + max(cap // 4, 16)
         self._lock = Lock()
 
     def append(self, row: tuple[Any, ...]) -> None:
         """Record one row; safe from any thread."""
         self.rows.append(row)
-        if len(self.rows) >= self.cap + self._slack:
+        if len(self.rows) >= self._full:
             self._drop_oldest()
 
     def answer(self, row: Sequence[int]) -> None:
@@ -92,7 +92,7 @@ class Recorder:
         Kept as integers, eighty bytes a request: a run may serve millions.
         """
         self.requests.extend(row)
-        if len(self.requests) >= (self.cap + self._slack) * _ACROSS:
+        if len(self.requests) >= self._full * _ACROSS:
             self._drop_oldest_requests()
 
     def mark(self, time_ns: int, step: int, knob: str, old: Any, new: Any) -> None:

@@ -1,6 +1,5 @@
 """Ops, lanes and costs: plain values that say what is asked, on any device."""
 
-from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -45,5 +44,5 @@ def test_an_op_is_free_belongs_to_no_step_and_completes_no_items_unless_it_says_
 
 
 def test_an_op_is_frozen():
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         Op("decode", HOST, len).step = 3
