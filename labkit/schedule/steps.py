@@ -94,6 +94,7 @@ class Steps:
         self.next_ns: int | None = None
         self.look_again_ns: int | None = None
         self.stopped = False
+        self._closed = False
 
     def __iter__(self) -> Iterator[Step]:
         while self._goes_on():
@@ -122,10 +123,13 @@ class Steps:
         self.next_ns = None
         if self._look_ns is not None:
             self.look_again_ns = now_ns + self._look_ns
-        if self.stopped or self.released >= self._limit:
+        if self.stopped or self._closed or self.released >= self._limit:
             return []
         end_ns = self._end_ns()
-        taken = arrivals.take(now_ns if now_ns < end_ns else end_ns)
+        self._closed = now_ns >= end_ns
+        taken = arrivals.take(end_ns if self._closed else now_ns)
+        if self._closed:
+            return taken
         if arrivals.next_ns is not None and arrivals.next_ns <= end_ns:
             self.next_ns = arrivals.next_ns
         return taken

@@ -14,7 +14,7 @@ from tests.bench.contender import ROOT
 from tests.bench.measure import BenchError
 
 FOLDER = ROOT / ".venv-bench"
-PEERS = ("spdl-core", "grain", "simpy", "HolisticTraceAnalysis")
+PEERS = ("spdl-core", "grain", "simpy", "HolisticTraceAnalysis", "batched")
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
