@@ -33,6 +33,7 @@ MODULES = {
     "import-memory": "import_memory",
     "closed-forms": "closed_forms",
     "batcher-cost": "batcher_cost",
+    "adaptive": "adaptive",
     "loadgen-lateness": "loadgen_lateness",
     "loader": "loader",
     "watching": "watching",
