@@ -46,7 +46,8 @@ class Run:
         summary = self.checked().summary
         if summary is None:
             raise RunFailed(f"run {self.record.id} left no metrics to show")
-        return Shown(label, self.record.device_label, self.record.measured, summary, self.trace, grade=self.record.verdict.grade)
+        record = self.record
+        return Shown(label, record.device_label, record.measured, summary, self.trace, grade=record.verdict.grade, energy=record.energy_metrics)
 
     def costs(self) -> MeasuredCosts:
         """The op times of this run, for a prediction of other settings."""

@@ -5,8 +5,10 @@ from labkit.cli.flags import add_json, add_out, parser
 from labkit.cli.main import OK
 from labkit.cli.run import print_run
 from labkit.cli.words import print_json, run_json
+from labkit.figures.numbers import metric_text
 from labkit.knobs.text import value_text
 from labkit.runner.alerting import alerts_of
+from labkit.runner.record import RunRecord
 
 
 def main(arguments: list[str]) -> int:
@@ -25,6 +27,14 @@ def main(arguments: list[str]) -> int:
     print(f"{'measured' if record.measured else 'simulated'} on {record.device} ({record.device_label}), {record.started_at}")
     print("knobs: " + ", ".join(f"{name}={value_text(value)}" for name, value in record.knobs.items()) + "\n")
     print_run(run)
+    for line in (*record.verdict.facts, *_energy_lines(record)):
+        print(line)
     for alert in alerts_of(record):
         print(alert.line)
     return OK
+
+
+def _energy_lines(record: RunRecord) -> list[str]:
+    """Energy and cost per item, each with how it was had, or why it is not known."""
+    metrics = record.energy_metrics.values()
+    return [f"{each.name}: {f'not known: {each.reason}' if each.value is None else f'{metric_text(each)} ({each.definition})'}" for each in metrics]

@@ -47,8 +47,12 @@ FIGURES: dict[str, str] = {
     "round_noise_share": "how far rounds of the same work lie apart (standard deviation)",
     "noise_share": "relative spread of a repeated fixed piece of work",
     "power_w": "board power limit",
+    "idle_power_w": "board power while nothing runs",
     "price_usd_per_hour": "price of renting one",
 }
+
+OF_HAND = ("power_w", "idle_power_w", "price_usd_per_hour")
+"""Figures that only people know, of any machine."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,17 @@ def write_machine(machine: Machine, path: Path) -> None:
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_text(yaml.safe_dump(machine.as_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
     temporary.replace(path)
+
+
+def with_figures_of_hand(machine: Machine, path: Path) -> Machine:
+    """The machine with those figures of the file at `path` that no measurement finds: power and price. As it is where there is no file.
+
+    For a new calibration, which would else forget what somebody has written there.
+    """
+    if not path.is_file():
+        return machine
+    written = read_machine(path).figures
+    return replace(machine, figures={**{name: written[name] for name in OF_HAND if name in written}, **machine.figures})
 
 
 def machine_names() -> list[str]:

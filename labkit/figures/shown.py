@@ -1,8 +1,9 @@
 """A run as a figure or a report takes it: under which name, on what, measured or simulated, and what came out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from labkit.metrics.metric import Metric
 from labkit.metrics.summary import Summary
 from labkit.metrics.verdict import Grade
 from labkit.runner.record import RunRecord
@@ -20,6 +21,7 @@ class Shown:
     predicts      for a prediction of a run that was measured on the same machine, the label of that run: the error
                   can then be told. None for what-if on another machine, whose error nobody knows
     grade         how far it may be trusted: WEAK is drawn paler, INVALID fainter still; None where nobody has judged it
+    energy        energy and cost per item, by name; {} where nobody asked
     """
 
     label: str
@@ -29,6 +31,7 @@ class Shown:
     trace: Trace | None = None
     predicts: str | None = None
     grade: Grade | None = None
+    energy: Mapping[str, Metric] = field(default_factory=dict)
 
     @property
     def device(self) -> str:
@@ -51,7 +54,7 @@ class Shown:
 def shown_of(record: RunRecord, trace: Trace | None, label: str, predicts: str | None = None) -> Shown:
     """A recorded run, ready to show. Raises KeyError, TypeError where the record has no metrics."""
     summary = Summary.from_dict(record.metrics)
-    return Shown(label, record.device_label, record.measured, summary, trace, predicts, record.verdict.grade)
+    return Shown(label, record.device_label, record.measured, summary, trace, predicts, record.verdict.grade, record.energy_metrics)
 
 
 def measured_run_of(prediction: Shown, runs: Sequence[Shown]) -> Shown | None:

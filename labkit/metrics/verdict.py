@@ -4,14 +4,17 @@ INVALID is no result. WEAK is one that must not be relied on alone. VALID has no
 can see. PREDICTED was simulated: there is no measurement to judge.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
+from labkit.metrics.circumstances import UNKNOWN, Circumstances
 from labkit.metrics.latency import step_intervals_ns
-from labkit.metrics.percentiles import quantile
+from labkit.metrics.load import CLOSED, IDLE, OPEN, capacity, idle, is_open_loop, requests_late
+from labkit.metrics.overlap import role_of
+from labkit.metrics.spread import spread
 from labkit.metrics.summary import Summary
+from labkit.metrics.unit_slices import HOST
 from labkit.metrics.window import Window, completions, steady_window
 from labkit.schedule import Status
 from labkit.trace import Trace
@@ -25,14 +28,20 @@ COMPLETIONS_WANTED = 20
 SPREAD_ALLOWED = 0.5
 
 SIMULATED = "simulated: a prediction, not a measurement"
+DRAINED = "the device was drained: every op had ended when the clock was read"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far a result may be trusted, and why."""
+    """How far a result may be trusted, and why.
+
+    reasons  what speaks against it
+    facts    what speaks neither for nor against it, and should be known; not part of what makes two verdicts equal
+    """
 
     grade: Grade
     reasons: tuple[str, ...]
+    facts: tuple[str, ...] = field(default=(), compare=False)
 
 
 def judge(
@@ -43,23 +52,28 @@ def judge(
     measured: bool = True,
     warmup_steps: int = 0,
     drained: bool = True,
+    circumstances: Circumstances = UNKNOWN,
 ) -> Verdict:
     """The verdict on one run.
 
-    summary   what `summarize` made of the trace; None where it could not
-    status    how the run ended: ok, failed, cancelled
-    measured  False for a prediction
-    drained   whether every op had ended before the clock was read
+    summary        what `summarize` made of the trace; None where it could not
+    status         how the run ended: ok, failed, cancelled
+    measured       False for a prediction
+    drained        whether every op had ended before the clock was read
+    circumstances  what went on around the run; a prediction has none
     """
     window = steady_window(trace, warmup_steps)
     against = _against(summary, trace, window, status, drained)
-    doubts = _doubts(trace, window, warmup_steps)
+    doubts = tuple(_doubts(summary, trace, window, warmup_steps))
     simulated = () if measured else (SIMULATED,)
+    if measured:
+        doubts += tuple(_doubts_of_measuring(summary, trace, window, warmup_steps, circumstances))
+    facts = tuple(_facts(summary, trace, window, warmup_steps, drained)) + (circumstances.facts() if measured else ())
     if against:
-        return Verdict("INVALID", (*against, *doubts, *simulated))
+        return Verdict("INVALID", (*against, *doubts, *simulated), facts)
     if not measured:
-        return Verdict("PREDICTED", (*doubts, *simulated))
-    return Verdict("WEAK" if doubts else "VALID", doubts)
+        return Verdict("PREDICTED", (*doubts, *simulated), facts)
+    return Verdict("WEAK" if doubts else "VALID", doubts, facts)
 
 
 def _against(
@@ -84,35 +98,66 @@ def _against(
     return tuple(reasons)
 
 
-def _doubts(trace: Trace, window: Window, warmup_steps: int) -> tuple[str, ...]:
-    """What makes it weak."""
-    doubts = []
+def _doubts(summary: Summary | None, trace: Trace, window: Window, warmup_steps: int) -> Iterator[str]:
+    """What makes it weak, measured or simulated."""
     if warmup_steps < 1:
-        doubts.append("no warm-up was excluded")
+        yield "no warm-up was excluded"
     n = len(window.rows)
     if window.steady and n < COMPLETIONS_WANTED:
-        doubts.append(f"only {_count(n, 'completion')} counted; {COMPLETIONS_WANTED} are wanted")
+        yield f"only {_count(n, 'completion')} counted; {COMPLETIONS_WANTED} are wanted"
     if trace.dropped:
-        doubts.append(f"the trace was full: {_count(trace.dropped, 'row')} dropped")
-    spread = _spread(step_intervals_ns(trace, window))
-    if spread > SPREAD_ALLOWED:
-        doubts.append(
-            f"step intervals spread by {format_percent(spread)} of their median (interquartile range)"
-        )
-    doubts += [str(warning) for warning in trace.meta.get("warnings", [])]
+        yield f"the trace was full: {_count(trace.dropped, 'row')} dropped"
+    open_loop = is_open_loop(trace)
+    apart = 0.0 if open_loop else spread(step_intervals_ns(trace, window), _in_flight(summary))  # arrivals are meant to spread
+    if apart > SPREAD_ALLOWED:
+        how = f"interquartile range; up to {format_percent(SPREAD_ALLOWED)} is let pass"
+        yield f"step intervals spread by {format_percent(apart)} of their median ({how})"
+    yield from (str(warning) for warning in trace.meta.get("warnings", []))
     turned = sorted({mark.knob for mark in trace.marks if window.start_ns <= mark.time_ns <= window.end_ns})
     if turned:
-        doubts.append(f"{', '.join(turned)} turned inside the window")
-    return tuple(doubts)
+        yield f"{', '.join(turned)} turned inside the window"
+    if window.steady and summary is not None and not open_loop and (little := idle(summary)):
+        yield f"{little}; the load generator was the limit, {format_percent(IDLE)} is wanted"
 
 
-def _spread(intervals: np.ndarray) -> float:
-    """Interquartile range over median; 0 where there is none."""
-    if len(intervals) < 2:
-        return 0.0
-    ordered = np.sort(intervals)
-    median = quantile(ordered, 0.5)
-    return (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / median if median > 0 else 0.0
+def _doubts_of_measuring(
+    summary: Summary | None, trace: Trace, window: Window, warmup_steps: int, circumstances: Circumstances
+) -> Iterator[str]:
+    """What makes a measurement weak that a simulation cannot suffer from."""
+    if (late := requests_late(trace, window, warmup_steps)) is not None:
+        yield late
+    yield from circumstances.doubts()
+    workers = _units(summary, "workers")
+    told = any(str(warning).startswith("more busy threads than cores") for warning in trace.meta.get("warnings", []))
+    if circumstances.cores is not None and workers > circumstances.cores and not told:
+        yield f"more threads than cores: {workers} workers on {_count(circumstances.cores, 'core')}; they slow each other down"
+
+
+def _facts(summary: Summary | None, trace: Trace, window: Window, warmup_steps: int, drained: bool) -> Iterator[str]:
+    """What speaks neither for nor against it."""
+    if drained and not (trace["status"] == Status.PENDING).any():
+        yield DRAINED
+    if window.steady:
+        excluded = f"; {_count(warmup_steps, 'warm-up step')} excluded" if warmup_steps else ""
+        yield f"{_count(len(window.rows), 'completion')} counted{excluded}"
+    open_loop = is_open_loop(trace)
+    yield OPEN if open_loop else CLOSED
+    if summary is None or not window.steady:
+        return
+    if (limit := capacity(summary)) is not None:
+        yield limit
+    elif open_loop and (little := idle(summary)) is not None:
+        yield f"below capacity: {little}; the throughput is that of the arrivals"
+
+
+def _in_flight(summary: Summary | None) -> int:
+    """The most units that a lane had in the window: so many steps may complete close together."""
+    return 1 if summary is None else max((metric.n for lane, metric in summary.utilization.items() if lane != HOST), default=1)
+
+
+def _units(summary: Summary | None, role: str) -> int:
+    """Units of a role's lanes in the window."""
+    return 0 if summary is None else sum(metric.n for lane, metric in summary.utilization.items() if role_of(lane) == role)
 
 
 def _count(n: int, noun: str) -> str:

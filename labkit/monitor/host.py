@@ -12,14 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from labkit.device.cores import available_cores
+from labkit.monitor.process_tree import ProcessTree
 from labkit.monitor.sensors import Reading
 
 CGROUP = Path("/sys/fs/cgroup")
 SHORTEST_S = 0.05
 """CPU times advance in ticks of 10 ms: over a shorter span a share would be mostly rounding."""
-SCAN_EVERY_S = 1.0
-SCAN_SHARE = 0.01
-"""Finding the children reads every process of the machine: at most once a second, and 1 % of the time."""
 
 UNITS = {
     "process_cpu_share": "share of the cores that it may use",
@@ -50,8 +48,6 @@ class HostSensor:
         self._clock = clock
         self._cores = available_cores()
         self._shares: dict[str, float | str] = {}
-        self._children: list[Any] = []
-        self._scan_due_s = float("-inf")
         self._failure = ""
         self._psutil: Any = psutil
         try:
@@ -59,7 +55,7 @@ class HostSensor:
                 import psutil as installed
 
                 self._psutil = installed
-            self._root = self._psutil.Process(os.getpid() if pid is None else pid)
+            self._tree = ProcessTree(self._psutil, os.getpid() if pid is None else pid, clock)
             self._before = self._cpu_seconds()
         except ImportError as error:
             self._failure = f"psutil cannot be imported: {error}"
@@ -103,28 +99,10 @@ class HostSensor:
         times = self._psutil.cpu_times()._asdict()
         total = sum(seconds for field, seconds in times.items() if not field.startswith("guest"))
         idle = times["idle"] + times.get("iowait", 0.0)
-        return self._clock(), sum(self._of_tree(_seconds_of)), total - idle, total
+        return self._clock(), self._tree.cpu_s(), total - idle, total
 
     def _rss_bytes(self) -> float:
-        return float(sum(self._of_tree(lambda process: process.memory_info().rss)))
-
-    def _of_tree(self, measure: Callable[[Any], float]) -> list[float]:
-        """One figure of each process in the tree. A child that ends meanwhile is passed over; the root must be there."""
-        figures = [measure(self._root)]
-        for child in self._found_children():
-            try:
-                figures.append(measure(child))
-            except (self._psutil.NoSuchProcess, self._psutil.AccessDenied):
-                continue
-        return figures
-
-    def _found_children(self) -> list[Any]:
-        before_s = self._clock()
-        if before_s >= self._scan_due_s:
-            self._children = self._root.children(recursive=True)
-            after_s = self._clock()
-            self._scan_due_s = after_s + max(SCAN_EVERY_S, (after_s - before_s) / SCAN_SHARE)
-        return self._children
+        return float(sum(self._tree.figures(lambda process: process.memory_info().rss)))
 
     def _available_bytes(self) -> float:
         machine = float(self._psutil.virtual_memory().available)
@@ -136,13 +114,6 @@ class HostSensor:
             return measure()
         except (self._psutil.Error, OSError) as error:
             return _words(error)
-
-
-def _seconds_of(process: Any) -> float:
-    """CPU seconds of a process and of the children that it has waited for."""
-    times = process.cpu_times()
-    waited_for = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-    return times.user + times.system + waited_for
 
 
 def _left_in_container() -> float | None:

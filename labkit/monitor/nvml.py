@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from labkit.monitor.process_tree import family_pids
 from labkit.monitor.sensors import Reading
 
 NOT_AVAILABLE = frozenset({-1, 2**32 - 1, 2**64 - 1})
@@ -21,6 +22,7 @@ _THROTTLES = {
     "gpu_throttled_by_power": SW_POWER_CAP | HW_POWER_BRAKE,
     "gpu_throttled_by_heat": SW_THERMAL | HW_THERMAL,
     "gpu_throttled_by_hardware": HW_SLOWDOWN,
+    "gpu_throttled_by_power_brake": HW_POWER_BRAKE,
 }
 _UNITS = {
     "gpu_utilization": "share of time with a kernel running",
@@ -32,6 +34,7 @@ _UNITS = {
     "gpu_pcie_rx_bytes_per_s": "bytes/s",
     "gpu_energy_j": "J",
     **dict.fromkeys(_THROTTLES, "1 while throttled, else 0"),
+    "gpu_other_processes": "processes",
 }
 
 
@@ -43,21 +46,27 @@ class NvmlSensor:
     gpu_power_w, gpu_sm_clock_hz, gpu_temperature_c
     gpu_pcie_tx_bytes_per_s      sent by the GPU (device to host); `rx` received by it
     gpu_energy_j                 since the sensor was opened
-    gpu_throttled_by_power       1 while clocks are held down for it; likewise `_by_heat` and `_by_hardware`
+    gpu_throttled_by_power       1 while clocks are held down for it; likewise `_by_heat` and `_by_hardware`; `_by_power_brake` is
+                                 the part of it that the power supply asks for
+    gpu_other_processes          that compute on it and are neither this process's family nor itself
 
     uuid    the GPU's, as torch or NVML gives it
     nvml    the module to ask, the installed pynvml where not given
+    family  the processes that are ours, by id; this process, what started it, and all that these have started where not given
     absent  why there is nothing to read; "" where there is
     """
 
     name = "gpu"
 
-    def __init__(self, uuid: str, nvml: ModuleType | None = None, absent: str = ""):
+    def __init__(self, uuid: str, nvml: ModuleType | None = None, absent: str = "", family: Callable[[], set[int]] = family_pids):
         self.label = ""
         self.driver = ""
         self._nvml: Any = nvml
         self._handle: Any = None
         self._mig = False
+        self._family = family
+        self._ours: set[int] = set()
+        self._strangers: set[int] = set()
         self._energy_before_j: float | None = None
         self._failure = absent or self._open(uuid)
         if not self._failure:
@@ -79,6 +88,7 @@ class NvmlSensor:
             self._field("gpu_pcie_rx_bytes_per_s", lambda: nvml.nvmlDeviceGetPcieThroughput(gpu, received), 1e3),
             self._field("gpu_energy_j", self._energy_since_j),
             *self._throttles(),
+            self._other_processes(),
         ]
 
     def close(self) -> None:
@@ -141,6 +151,24 @@ class NvmlSensor:
             return [Reading(name, None, _UNITS[name], mask.reason) for name in _THROTTLES]
         held = int(mask.value)
         return [Reading(name, float(bool(held & bits)), _UNITS[name]) for name, bits in _THROTTLES.items()]
+
+    def _other_processes(self) -> Reading:
+        """How many strangers compute on the GPU. The family is looked for only when a process is there that was not before."""
+        name, listed = "gpu_other_processes", set[int]()
+
+        def ask() -> int:
+            listed.update(process.pid for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+            return len(listed)
+
+        count = self._field(name, ask)
+        if count.value is None:
+            return count
+        if listed - self._ours - self._strangers:
+            self._ours = self._family()
+        self._strangers = listed - self._ours
+        if not listed & self._ours:  # they go by other numbers there, or nothing of ours has come to the GPU yet
+            return Reading(name, None, _UNITS[name], "NVML lists no process of ours, so that it cannot be told whose the others are")
+        return Reading(name, float(len(self._strangers)), _UNITS[name])
 
     def _energy_j(self) -> float:
         return self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000

@@ -15,6 +15,8 @@ from labkit.monitor.sensors import Reading, Sensor, open_sensors
 from labkit.units import seconds_to_ns
 
 OWN_COST = "monitor_cpu_share"
+COUNTER_UNIT = "J"
+"""Of what counts from the start, such as energy, the samples themselves are needed to tell what fell into a part of the run."""
 STOP_S = 5.0
 """How long `stop` waits for a sensor that hangs."""
 
@@ -47,7 +49,8 @@ class _Series:
 
     def as_dict(self) -> dict[str, Any]:
         known = self.n > 0
-        return {
+        samples = {"samples": [list(sample) for sample in self.recent]} if known and self.unit == COUNTER_UNIT else {}
+        return samples | {
             "unit": self.unit,
             "n": self.n,
             "min": self.low if known else None,
@@ -102,6 +105,8 @@ class Sampler:
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """For each sensor: unit, n, min, mean, max, last and the reason of the latest absence. Ready for strict JSON.
+
+        A counter of joules has its most recent `samples`, too: [`time.perf_counter_ns`, value or None], oldest first.
 
         `monitor_cpu_share` is what sampling itself costs: CPU time of its thread ÷ wall time, of one core. Its mean is
         over the whole run, however unequal the periods were.

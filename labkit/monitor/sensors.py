@@ -44,23 +44,27 @@ class Sensor(Protocol):
 
 
 def sensor_units() -> dict[str, str]:
-    """The unit of every reading that there can be, by name: the host's, then the GPU's. Opens nothing."""
-    from labkit.monitor.host import UNITS
+    """The unit of every reading that there can be, by name: the host's, the GPU's, then those around the run. Opens nothing."""
+    from labkit.monitor import host, rapl, surroundings
     from labkit.monitor.nvml import NvmlSensor
 
-    return UNITS | {reading.name: reading.unit for reading in NvmlSensor("", absent="not opened").read()}
+    of_gpu = {reading.name: reading.unit for reading in NvmlSensor("", absent="not opened").read()}
+    return host.UNITS | of_gpu | {rapl.NAME: rapl.UNIT} | surroundings.UNITS
 
 
 def open_sensors(device: str, pid: int | None = None) -> list[Sensor]:
-    """The sensors for a run on `device` ("cpu", "cuda:0", "simulated:h200"): the host, and the GPU of a cuda run.
+    """The sensors for a run on `device` ("cpu", "cuda:0", "simulated:h200"): the host; of a measured run the energy too, and the GPU.
 
     pid  the process whose tree is watched, this one where not given
     """
     from labkit.monitor.host import HostSensor
     from labkit.monitor.nvml import NvmlSensor, cuda_uuid
+    from labkit.monitor.rapl import RaplSensor
 
     kind, _, index = device.partition(":")
-    if kind != "cuda":
+    if kind == "simulated":
         return [HostSensor(pid)]
+    if kind != "cuda":
+        return [HostSensor(pid), RaplSensor()]
     uuid, reason = cuda_uuid(int(index or 0))
-    return [HostSensor(pid), NvmlSensor(uuid, absent=reason)]
+    return [HostSensor(pid), RaplSensor(), NvmlSensor(uuid, absent=reason)]

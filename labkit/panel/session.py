@@ -14,6 +14,7 @@ from typing import Any
 
 from labkit import lab
 from labkit.errors import ExperimentError
+from labkit.metrics.circumstances import Circumstances
 from labkit.metrics.summary import Summary
 from labkit.metrics.verdict import judge
 from labkit.monitor import Reading
@@ -233,7 +234,8 @@ class Session(Sides):
             return
         verdict = record.verdict  # failed, cancelled or killed: what was seen of it is shown, and is no result
         if run.trace is not None and record.status == "ok":
-            verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step)
+            around = Circumstances.of_monitor(record.monitor)
+            verdict = judge(shown.summary, shown.trace, measured=shown.measured, warmup_steps=watch.first_step, circumstances=around)
         shown = replace(shown, grade=verdict.grade)
         if run.trace is not None and record.status == "ok":
             self.last_run = run

@@ -29,10 +29,10 @@ _Column = Sequence[Sequence[str]]
 
 
 class _Row(NamedTuple):
-    """One row: its name, and how its metric is read from a summary."""
+    """One row: its name, and how its metric is read from a run."""
 
     name: str
-    read: Callable[[Summary], Metric | None]
+    read: Callable[[Shown], Metric | None]
 
 
 def side_by_side_table(
@@ -109,20 +109,24 @@ def _heading(run: Shown) -> str:
 
 def _metric_rows(runs: Sequence[Shown]) -> list[_Row]:
     lanes = sorted({lane for run in runs for lane in run.summary.utilization}, key=lane_order)
-    times = [name for name in TIMES if any(name in run.summary.step_interval for run in runs)]
-    ages = [name for name in TIMES if any(name in run.summary.batch_age for run in runs)]
+    stepping = [run for run in runs if run.summary.requests is None]  # where requests are served, theirs are the times that count
+    times = [name for name in TIMES if any(name in run.summary.step_interval for run in stepping)]
+    ages = [name for name in TIMES if any(name in run.summary.batch_age for run in stepping)]
     return [
-        _Row("throughput", lambda summary: summary.throughput),
-        *(_Row(name, lambda summary, name=name: _of_requests(summary).get(name)) for name in _request_metrics(runs)),
-        *(
-            _Row(f"step interval {name}", lambda summary, name=name: summary.step_interval.get(name))
-            for name in times
-        ),
-        *(_Row(f"batch age {name}", lambda summary, name=name: summary.batch_age.get(name)) for name in ages),
-        *(_Row(f"busy: {lane}", lambda summary, lane=lane: summary.utilization.get(lane)) for lane in lanes),
-        _Row("overlap", lambda summary: summary.overlap),
-        _Row("bound efficiency", lambda summary: summary.bound_efficiency),
+        _Row("throughput", lambda run: run.summary.throughput),
+        *(_Row(name, lambda run, name=name: _of_requests(run.summary).get(name)) for name in _request_metrics(runs)),
+        *(_Row(f"step interval {name}", lambda run, name=name: run.summary.step_interval.get(name)) for name in times),
+        *(_Row(f"batch age {name}", lambda run, name=name: run.summary.batch_age.get(name)) for name in ages),
+        *(_Row(f"busy: {lane}", lambda run, lane=lane: run.summary.utilization.get(lane)) for lane in lanes),
+        _Row("overlap", lambda run: run.summary.overlap),
+        _Row("bound efficiency", lambda run: run.summary.bound_efficiency),
+        *(_Row(name, lambda run, name=name: run.energy.get(name)) for name in _energy_metrics(runs)),
     ]
+
+
+def _energy_metrics(runs: Sequence[Shown]) -> list[str]:
+    """Energy and cost per item, as far as any of the runs knows them: an absence is told by `labkit show`."""
+    return list(dict.fromkeys(name for run in runs for name, metric in run.energy.items() if metric.value is not None))
 
 
 def _of_requests(summary: Summary) -> Mapping[str, Metric]:
@@ -138,10 +142,10 @@ def _request_metrics(runs: Sequence[Shown]) -> list[str]:
 def _cells(row: _Row, runs: Sequence[Shown], owners: Sequence[Shown | None]) -> list[str]:
     cells = []
     for run, owner in zip(runs, owners, strict=True):
-        metric = row.read(run.summary)
+        metric = row.read(run)
         cells.append(metric_text(metric))
         if owner:
-            error = relative_error(metric, row.read(owner.summary)) if _has_scale(metric) else None
+            error = relative_error(metric, row.read(owner)) if _has_scale(metric) else None
             cells.append(ABSENT if error is None else error_text(error))
     return cells
 

@@ -21,7 +21,7 @@ NO_READINGS = "the monitor has left no readings"
 NO_GPU = "the run was not on a GPU, so none was watched"
 SIMULATED = "simulated: an alert is about what was measured"
 
-_COUNTS_UP = frozenset({"gpu_energy_j"})
+_COUNTS_UP = frozenset({"gpu_energy_j", "cpu_energy_j"})
 """Sensors that count from the start of the run: of these the last count is taken, not the mean."""
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from time import monotonic
 from typing import Any
 
+from labkit.metrics.circumstances import Circumstances
 from labkit.metrics.compare import Ratio, ratio_interval, sentence
 from labkit.metrics.gate import metrics_of
 from labkit.metrics.metric import Metric
@@ -22,7 +23,7 @@ from labkit.metrics.throughput import throughput
 from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
 from labkit.metrics.window import steady_window
 from labkit.runner.job import Frame, Job, Outcome
-from labkit.runner.measure import record_of
+from labkit.runner.measure import energy_of, record_of
 from labkit.runner.record import RunRecord
 from labkit.runner.workers import Workers
 from labkit.trace import Trace
@@ -40,9 +41,14 @@ class Side:
     outcomes: tuple[Outcome, ...]
 
     @cached_property
+    def succeeded(self) -> tuple[Outcome, ...]:
+        """The outcomes of the rounds that succeeded and left a trace."""
+        return tuple(out for out in self.outcomes if out.status == "ok" and out.trace is not None)
+
+    @cached_property
     def traces(self) -> tuple[Trace, ...]:
         """The traces of the rounds that succeeded."""
-        return tuple(out.trace for out in self.outcomes if out.status == "ok" and out.trace is not None)
+        return tuple(out.trace for out in self.succeeded if out.trace is not None)
 
     @cached_property
     def rounds(self) -> tuple[Summary, ...]:
@@ -69,7 +75,8 @@ class Side:
             return replace(record, wall_s=wall_s)
         pooled = pool(self.traces, warmup_steps=self.job.budget.warmup)
         verdict = self._verdict(record.measured)
-        return replace(record, wall_s=wall_s, metrics=pooled.as_dict(), verdict=verdict)
+        energy = energy_of(self.job, pooled, self.succeeded)
+        return replace(record, wall_s=wall_s, metrics=pooled.as_dict(), verdict=verdict, energy=energy)
 
     @property
     def invalid(self) -> str | None:
@@ -81,12 +88,13 @@ class Side:
         """The worst round's grade, with what speaks against any of them, the worst first."""
         warmup = self.job.budget.warmup
         rounds = [
-            judge(summary, trace, measured=measured, warmup_steps=warmup)
-            for summary, trace in zip(self.rounds, self.traces, strict=True)
+            judge(summary, trace, measured=measured, warmup_steps=warmup, circumstances=Circumstances.of_monitor(outcome.monitor))
+            for summary, trace, outcome in zip(self.rounds, self.traces, self.succeeded, strict=True)
         ]
         worst = min((verdict.grade for verdict in rounds), key=WORST_FIRST.index)
         rounds.sort(key=lambda verdict: WORST_FIRST.index(verdict.grade))
-        return Verdict(worst, (*_of_rounds(rounds), f"{_counted(len(rounds))} in turns with the other side, percentiles over all of them"))
+        told = f"{_counted(len(rounds))} in turns with the other side, percentiles over all of them"
+        return Verdict(worst, (*_of_rounds([each.reasons for each in rounds]), told), tuple(_of_rounds([each.facts for each in rounds])))
 
 
 @dataclass(frozen=True)
@@ -213,13 +221,13 @@ def _counted(rounds: int) -> str:
     return f"{rounds} round{'' if rounds == 1 else 's'}"
 
 
-def _of_rounds(verdicts: Sequence[Verdict]) -> list[str]:
-    """What speaks against the rounds, each kind of reason once: with the numbers of the first round that has it, and in how many it holds."""
+def _of_rounds(told: Sequence[Sequence[str]]) -> list[str]:
+    """What is told of the rounds, each kind of reason once: with the numbers of the first round that has it, and in how many it holds."""
     kinds: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        for reason in verdict.reasons:
+    for reasons in told:
+        for reason in reasons:
             kinds.setdefault(re.sub(r"[\d.,]+", "#", reason), []).append(reason)
-    rounds = len(verdicts)
+    rounds = len(told)
     return [same[0] if len(set(same)) == 1 else f"{same[0]}; such in {len(same)} of {rounds} rounds" for same in kinds.values()]
 
 

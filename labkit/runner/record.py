@@ -6,6 +6,7 @@ Success is read from this record, never from a notebook's status or an exit code
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from labkit.metrics.metric import Metric
 from labkit.metrics.verdict import Grade, Verdict
 
 __all__ = ["SCHEMA_VERSION", "Grade", "RunRecord", "RunStatus", "Verdict"]
@@ -17,7 +18,7 @@ RunStatus = Literal["ok", "failed", "cancelled"]
 NOT_JUDGED = Verdict("INVALID", ("nothing was measured",))
 
 _TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "started_at", "key", "content")
-_TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance")
+_TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance", "energy")
 _KINDS = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_TABLES, dict)
 _KINDS |= {"wall_s": int | float, "measured": bool, "machine": dict | None}
 _ALERT = dict.fromkeys(("metric", "unit", "words"), str) | {"level": str | None}
@@ -42,6 +43,7 @@ class RunRecord:
     provenance    host, versions, time, git revision
     alerts        what the rules that it was checked against say of it, as `labkit.monitor.alerts.Alert.as_dict()` gives it
     content       what tells workloads of one name apart: a digest of data and model; "" for experiments of the catalogue
+    energy        energy and cost per item: name → what `labkit.metrics.metric.Metric.as_dict()` gives; {} where nobody asked
     notes         words for people: knobs that cannot act here, oversubscription, skipped images
     """
 
@@ -67,7 +69,13 @@ class RunRecord:
     notes: tuple[str, ...] = ()
     alerts: tuple[dict[str, Any], ...] = ()
     content: str = ""
+    energy: dict[str, dict[str, Any]] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def energy_metrics(self) -> dict[str, Metric]:
+        """Energy and cost per item as metrics, by name: those that are absent, too, with their reasons."""
+        return {name: Metric(**metric) for name, metric in self.energy.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for strict JSON."""
@@ -83,7 +91,9 @@ class RunRecord:
         if not isinstance(throughput, dict) or not isinstance(throughput.get("value"), int | float | None):
             raise TypeError(f"metrics.throughput is {throughput!r}")
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        known["verdict"] = Verdict(data["verdict"]["grade"], tuple(data["verdict"]["reasons"]))
+        verdict = data["verdict"]
+        known["verdict"] = Verdict(verdict["grade"], tuple(verdict["reasons"]), tuple(verdict.get("facts", ())))
+        known["energy"] = {name: Metric(**metric).as_dict() for name, metric in data.get("energy", {}).items()}
         known["notes"] = tuple(data.get("notes", ()))
         known["alerts"] = tuple(_checked_alert(alert) for alert in data.get("alerts", ()))
         return cls(**known)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from labkit.knobs import Knobs
 from labkit.runner.client import Worker
 from labkit.runner.job import Frame, Job, Outcome
+from labkit.runner.watching import Watching
 
 
 class Workers:
@@ -27,8 +28,9 @@ class Workers:
         """Run a job on the worker that is warm for it, else on a new one."""
         worker = self._running = self.warm(job)
         try:
+            watching = Watching(job, on_frame)
             with _alone() as company:
-                outcome = worker.run(job, on_frame)
+                outcome = watching.added_to(worker.run(job, watching.on_frame))
             return _warned(outcome) if company.found else outcome
         finally:
             self._running = None

@@ -33,7 +33,11 @@ def test_a_run_is_saved_shown_listed_exported_and_reported(labkit: Callable) -> 
 
     shown = labkit("show", "last", "--json")
     assert json.loads(shown.out) == record
-    assert "measured on cpu" in labkit("show", record["id"][-4:]).out
+    text = labkit("show", record["id"][-4:]).out
+    assert "measured on cpu" in text
+    assert "energy per item: not known: " in text or "J/item (mean power" in text
+    assert "cost per million items: not known: this machine has no file" in text
+    assert "closed loop" in text and "24 completions counted; 2 warm-up steps excluded" in text
     [listed] = json.loads(labkit("list", "--json").out)["runs"]
     assert listed["id"] == record["id"]
 
@@ -56,6 +60,9 @@ def test_a_prediction_says_simulated_everywhere(labkit: Callable) -> None:
     assert "simulated" in record["device_label"]
     assert any("simulated" in reason for reason in record["verdict"]["reasons"])
     assert "simulated" in labkit("list").out
+    shown = labkit("show", "last").out
+    assert "J/item (mean power in the steady window ÷ throughput; predicted, an estimate" in shown
+    assert "cost per million items: not known: the machine file has no price: add price_usd_per_hour" in shown
 
 
 def test_a_sweep_goes_on_where_it_ended(labkit: Callable) -> None:

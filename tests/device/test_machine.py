@@ -14,6 +14,7 @@ from labkit.device.machine import (
     machine_names,
     read_machine,
     this_machine_path,
+    with_figures_of_hand,
     write_machine,
 )
 from labkit.errors import MachineError
@@ -170,3 +171,12 @@ def test_a_changed_machine_is_not_labelled_as_the_real_one():
 def test_what_if_takes_no_figure_that_a_file_could_not_give(figures: dict[str, float], message: str):
     with pytest.raises(MachineError, match=message):
         Machine("small", "Small", "cuda", {}).with_figures("what if", **figures)
+
+
+def test_a_new_calibration_keeps_what_only_people_know_of_a_machine(tmp_path: Path):
+    path = tmp_path / "this.yaml"
+    new = Machine("this", "this machine", "cpu", {"cores": Figure(4, "counted"), "power_w": Figure(60, "measured")})
+    assert with_figures_of_hand(new, path) is new
+    by_hand = {"price_usd_per_hour": Figure(1.5, "the invoice"), "power_w": Figure(70, "datasheet"), "launch_ns": Figure(9, "old")}
+    write_machine(Machine("this", "this machine", "cpu", by_hand), path)
+    assert with_figures_of_hand(new, path).figures == {**new.figures, "price_usd_per_hour": Figure(1.5, "the invoice")}

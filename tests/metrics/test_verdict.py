@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labkit.metrics import Verdict, judge, summarize
-from labkit.metrics.verdict import SIMULATED
+from labkit.metrics.verdict import DRAINED, SIMULATED
 from labkit.runner import record
 from labkit.schedule import Status
 from labkit.trace import Mark, Trace
@@ -86,7 +86,7 @@ def test_dropped_rows_make_it_weak() -> None:
 def test_step_intervals_that_spread_widely_make_it_weak() -> None:
     even, uneven = (completing(np.cumsum([100 - by, 100, 100 + by] * 21).tolist()) for by in (25, 60))
     assert judged(even) == Verdict("VALID", ())
-    reason = "step intervals spread by 120 % of their median (interquartile range)"
+    reason = "step intervals spread by 120 % of their median (interquartile range; up to 50 % is let pass)"
     assert judged(uneven) == Verdict("WEAK", (reason,))
 
 
@@ -111,6 +111,19 @@ def test_what_makes_it_invalid_comes_first_and_doubts_follow() -> None:
     assert judged(recorded(row(0, "step", "compute", 0, 9)), warmup_steps=0, measured=False) == Verdict(
         "INVALID", ("nothing completed", "no warm-up was excluded", SIMULATED)
     )
+
+
+def test_the_facts_say_what_speaks_neither_for_nor_against_it() -> None:
+    assert judged().facts[:2] == (DRAINED, "35 completions counted; 5 warm-up steps excluded")
+    assert judged(warmup_steps=0).facts[1] == "39 completions counted"
+
+
+def test_a_run_that_was_not_drained_does_not_say_that_it_was() -> None:
+    assert DRAINED not in judged(drained=False).facts
+
+
+def test_facts_do_not_make_two_verdicts_differ() -> None:
+    assert Verdict("VALID", (), ("one",)) == Verdict("VALID", (), ("two",))
 
 
 def test_the_run_record_holds_this_verdict() -> None:

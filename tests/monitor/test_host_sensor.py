@@ -209,4 +209,4 @@ def test_importing_the_monitor_loads_neither_torch_nor_pynvml_nor_psutil():
 def test_the_units_of_every_reading_are_known_before_a_sensor_is_opened(psutil):
     assert {reading.name: reading.unit for reading in opened(psutil).read()}.items() <= sensor_units().items()
     assert list(sensor_units())[4] == "gpu_utilization"
-    assert len(sensor_units()) == 4 + 11
+    assert len(sensor_units()) == 4 + 13 + 1 + 5

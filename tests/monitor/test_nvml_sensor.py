@@ -1,5 +1,7 @@
 """The GPU sensor on a fake NVML: each field fails alone, and a GPU is found by its UUID."""
 
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -7,6 +9,7 @@ import pytest
 
 from labkit.monitor import NvmlSensor, open_sensors
 from labkit.monitor.nvml import HW_POWER_BRAKE, HW_SLOWDOWN, HW_THERMAL, SW_POWER_CAP, SW_THERMAL
+from labkit.monitor.process_tree import family_pids
 
 
 class NVMLError(Exception):
@@ -28,6 +31,7 @@ class FakeNvml:
         self.throttle = 0
         self.energy_mj = 5_000_000
         self.used = 2_000
+        self.pids = [os.getpid()]
         self.open = 0
 
     def _checked(self, name, value):
@@ -83,6 +87,9 @@ class FakeNvml:
     def nvmlDeviceGetCurrentClocksEventReasons(self, gpu):
         return self._checked("throttle", self.throttle)
 
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu):
+        return self._checked("processes", [SimpleNamespace(pid=pid, usedGpuMemory=0) for pid in self.pids])
+
 
 @pytest.fixture
 def nvml():
@@ -112,6 +119,8 @@ def test_every_field_in_the_unit_that_its_name_says(nvml):
         "gpu_throttled_by_power": 0.0,
         "gpu_throttled_by_heat": 0.0,
         "gpu_throttled_by_hardware": 0.0,
+        "gpu_throttled_by_power_brake": 0.0,
+        "gpu_other_processes": 0.0,
     }
 
 
@@ -152,7 +161,8 @@ def test_an_old_library_takes_and_gives_bytes(nvml):
         ("temperature", {"gpu_temperature_c"}),
         ("pcie", {"gpu_pcie_tx_bytes_per_s", "gpu_pcie_rx_bytes_per_s"}),
         ("energy", {"gpu_energy_j"}),
-        ("throttle", {"gpu_throttled_by_power", "gpu_throttled_by_heat", "gpu_throttled_by_hardware"}),
+        ("throttle", {f"gpu_throttled_by_{what}" for what in ("power", "heat", "hardware", "power_brake")}),
+        ("processes", {"gpu_other_processes"}),
     ],
 )
 def test_a_field_that_fails_is_absent_alone_with_its_reason(nvml, failing, absent):
@@ -166,7 +176,7 @@ def test_a_field_that_fails_is_absent_alone_with_its_reason(nvml, failing, absen
 def test_a_lost_gpu_makes_every_field_absent_and_raises_nothing(nvml):
     sensor = NvmlSensor("aaa", nvml)
     lost = NVMLError("GPU is lost", 15)
-    nvml.failing = dict.fromkeys(["utilization", "memory", "power", "clock", "temperature", "pcie", "energy", "throttle"], lost)
+    nvml.failing = dict.fromkeys(["utilization", "memory", "power", "clock", "temperature", "pcie", "energy", "throttle", "processes"], lost)
     assert set(reasons(sensor).values()) == {"GPU is lost"}
 
 
@@ -189,7 +199,7 @@ def test_a_value_that_means_not_available_is_absent(nvml, value):
     [
         (0x01, set()),  # idle is not throttled
         (SW_POWER_CAP, {"power"}),
-        (HW_POWER_BRAKE | HW_SLOWDOWN, {"power", "hardware"}),
+        (HW_POWER_BRAKE | HW_SLOWDOWN, {"power", "power_brake", "hardware"}),
         (SW_THERMAL, {"heat"}),
         (HW_THERMAL | SW_POWER_CAP, {"heat", "power"}),
     ],
@@ -198,7 +208,7 @@ def test_what_holds_the_clocks_down_is_told_apart(nvml, mask, throttled):
     sensor = NvmlSensor("aaa", nvml)
     nvml.throttle = mask
     read = values(sensor)
-    assert {kind for kind in ("power", "heat", "hardware") if read[f"gpu_throttled_by_{kind}"] == 1.0} == throttled
+    assert {kind for kind in ("power", "heat", "hardware", "power_brake") if read[f"gpu_throttled_by_{kind}"] == 1.0} == throttled
 
 
 def test_the_older_name_of_the_throttle_question_is_understood(nvml):
@@ -221,6 +231,41 @@ def test_a_function_that_this_pynvml_lacks_is_an_absence_of_its_field(nvml):
     assert values(sensor)["gpu_power_w"] == 350.0
 
 
+@pytest.mark.parametrize(("listed", "others"), [([7], 0.0), ([7, 8], 0.0), ([7, 9, 10], 2.0)])
+def test_processes_on_the_gpu_that_are_not_of_the_family_are_others(nvml, listed, others):
+    nvml.pids = listed
+    assert values(NvmlSensor("aaa", nvml, family=lambda: {7, 8}))["gpu_other_processes"] == others
+
+
+@pytest.mark.parametrize("listed", [[], [4711]])
+def test_where_nvml_does_not_list_ourselves_nobody_knows_whose_the_others_are(nvml, listed):
+    nvml.pids = listed
+    sensor = NvmlSensor("aaa", nvml, family=lambda: {7})
+    assert values(sensor)["gpu_other_processes"] is None
+    assert "NVML lists no process of ours" in reasons(sensor)["gpu_other_processes"]
+
+
+def test_the_family_is_looked_for_only_when_somebody_new_has_come(nvml):
+    looked = []
+
+    def family():
+        looked.append(1)
+        return {7, 9} if len(looked) > 1 else {7}
+
+    sensor = NvmlSensor("aaa", nvml, family=family)
+    for nvml.pids, others in (([7, 8], 1.0), ([7, 8], 1.0), ([7], 0.0), ([7, 9], 0.0), ([7, 9], 0.0)):
+        assert values(sensor)["gpu_other_processes"] == others
+    assert len(looked) == 2
+
+
+def test_this_process_and_its_children_are_of_the_family():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert {os.getpid(), os.getppid(), child.pid} <= family_pids()
+    finally:
+        child.communicate(timeout=30)
+
+
 def test_energy_counts_from_the_first_reading_that_works(nvml):
     nvml.failing["energy"] = NVMLError("Unknown Error")
     sensor = NvmlSensor("aaa", nvml)
@@ -241,7 +286,7 @@ def test_where_nvml_does_not_start_every_field_is_absent(nvml, words):
 def test_without_the_library_every_field_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     readings = NvmlSensor("aaa").read()
-    assert len(readings) == 11
+    assert len(readings) == 13
     assert all("nvidia-ml-py) cannot be imported" in reading.reason for reading in readings)
 
 
@@ -255,11 +300,11 @@ def test_closing_lets_go_of_nvml_once_and_reading_afterwards_is_an_absence(nvml)
 
 
 def test_a_cuda_run_is_watched_on_host_and_gpu_and_any_other_on_the_host():
-    assert [sensor.name for sensor in open_sensors("cpu")] == ["host"]
+    assert [sensor.name for sensor in open_sensors("cpu")] == ["host", "rapl"]
     assert [sensor.name for sensor in open_sensors("simulated:h200")] == ["host"]
-    assert [sensor.name for sensor in open_sensors("cuda:0")] == ["host", "gpu"]
+    assert [sensor.name for sensor in open_sensors("cuda:0")] == ["host", "rapl", "gpu"]
 
 
 def test_a_cuda_index_that_torch_does_not_have_is_an_absence_with_torch_s_words():
-    gpu = open_sensors("cuda:97")[1]
+    gpu = open_sensors("cuda:97")[2]
     assert all("torch does not tell the UUID of cuda:97" in reading.reason for reading in gpu.read())

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.figures import Shown
+from labkit.metrics.metric import Metric
 from labkit.report import as_html, as_text, side_by_side_table
 
 
@@ -53,6 +54,16 @@ def test_predictions_can_be_named_by_place(a: Shown, b: Shown, predicted_b: Show
     assert side_by_side_table([a, b, guess], predicts={2: 1}) == side_by_side_table(
         [a, b, replace(guess, predicts="B")]
     )
+
+
+def test_energy_has_a_row_where_any_run_knows_it_and_none_where_none_does(a: Shown, b: Shown):
+    known = Metric("energy per item", 1.5, "J/item", 9, "power ÷ throughput", "lower")
+    absent = replace(known, value=None, n=0, reason="no sensor")
+    runs = [replace(a, energy={known.name: known, "cost per million items": absent}), replace(b, energy={known.name: absent})]
+    rows = side_by_side_table(runs)
+    assert row(rows, "energy per item") == ["energy per item", "1.5 J/item", "–"]
+    assert "cost per million items" not in [each[0] for each in rows]
+    assert not any("energy" in each[0] for each in side_by_side_table([a, runs[1]]))
 
 
 def test_verdicts_have_a_row_of_their_own(a: Shown, b: Shown, predicted_b: Shown):

@@ -1,15 +1,19 @@
-"""Alerts in the record: there and back, absent in older records, refused where they are none."""
+"""Alerts, facts and energy in the record: there and back, absent in older records, refused where they are none."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from labkit.metrics.metric import Metric
 from labkit.runner.record import RunRecord, Verdict
 
 ALERT = {
     "metric": "overlap", "level": "warning", "value": 0.4, "unit": "share", "limit": 0.5,
     "words": "overlap is 40 %, below the warning limit of 50 %", "reason": None, "counts": True,
 }  # fmt: skip
+
+JOULES = Metric("energy per item", 1.5, "J/item", 9, "power ÷ throughput", "lower")
 
 
 @pytest.fixture
@@ -38,3 +42,34 @@ def test_a_record_from_before_there_were_alerts_has_none(record: RunRecord):
 def test_what_is_no_alert_breaks_the_record(record: RunRecord, alerts: object):
     with pytest.raises((TypeError, KeyError)):
         RunRecord.from_dict(record.as_dict() | {"alerts": alerts})
+
+
+def test_facts_of_the_verdict_come_back(record: RunRecord):
+    told = replace(record, verdict=Verdict("WEAK", ("n = 2 steps",), ("closed loop",)))
+    assert RunRecord.from_dict(json.loads(json.dumps(told.as_dict()))).verdict.facts == ("closed loop",)
+
+
+def test_a_record_from_before_there_were_facts_has_none(record: RunRecord):
+    data = record.as_dict()
+    del data["verdict"]["facts"]
+    assert RunRecord.from_dict(data) == record
+    assert RunRecord.from_dict(data).verdict.facts == ()
+
+
+def test_energy_comes_back_as_metrics(record: RunRecord):
+    told = replace(record, energy={"energy per item": JOULES.as_dict()})
+    again = RunRecord.from_dict(json.loads(json.dumps(told.as_dict())))
+    assert again == told
+    assert again.energy_metrics == {"energy per item": JOULES}
+
+
+def test_a_record_from_before_there_was_energy_has_none(record: RunRecord):
+    data = record.as_dict()
+    del data["energy"]
+    assert RunRecord.from_dict(data).energy_metrics == {}
+
+
+@pytest.mark.parametrize("energy", [5, ["J"], {"energy per item": 3.0}, {"energy per item": {"value": 3.0}}])
+def test_what_is_no_metric_breaks_the_record(record: RunRecord, energy: object):
+    with pytest.raises((TypeError, KeyError)):
+        RunRecord.from_dict(record.as_dict() | {"energy": energy})
