@@ -34,15 +34,18 @@ class BatchingKnobs(Knobs):
     deadline: float | None = knob(None, "requests that have waited so long are dropped; none: never", unit="ms", ge=0, le=3_600_000)
     slo: float | None = knob(50.0, "latency that is promised: goodput counts what keeps it", unit="ms", ge=0.001, le=3_600_000)
     preprocess_on: Literal["cpu", "gpu"] = knob("cpu", "where bytes become floats")
-    workers: int = knob(1, "threads that decode", unit="workers", ge=1, le=64)
+    tokenize_on: Literal["workers", "host"] = knob("workers", "who makes tokens of sentences: threads beside the server, or the server itself")
+    workers: int = knob(1, "threads that decode or make tokens", unit="workers", ge=1, le=64)
     batch_ms: float = knob(2.0, f"what any batch takes; {_FIXED_ONLY}", unit="ms", ge=0, le=60_000)
     item_ms: float = knob(0.5, f"what each request in it adds; {_FIXED_ONLY}", unit="ms", ge=0, le=60_000)
-    model: Literal["photos", "fixed"] = knob("photos", "what is served: a classifier of photos, or a model of known cost", live=False)
+    model: Literal["photos", "embedding", "embedding-random", "fixed"] = knob(
+        "photos", "what is served: a classifier of photos, sentence embeddings (trained or random weights), or a model of known cost", live=False,
+    )  # fmt: skip
     model_size: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
     image_size: int = knob(96, "side of the square images", unit="pixels", ge=16, le=1024, live=False)
     replay: str | None = knob(None, "a CSV file of arrival times in seconds, instead of rate and arrivals", live=False)
     seed: int = knob(0, "of the arrivals, the order and the weights", ge=0, le=2**31, live=False)
-    data: str | None = knob(None, "a folder of images in class sub-folders; none: the photos that labkit ships", live=False)
+    data: str | None = knob(None, "a folder of images in class sub-folders, or a file of sentences; none: those that labkit ships", live=False)
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -60,6 +63,11 @@ def prepare(knobs: BatchingKnobs, where: str) -> Any:
         if where.startswith("cuda"):
             raise DataError("model=fixed computes for a given time, which no GPU can: use model=photos, or device=cpu or simulated:…")
         return FixedCost()
+    if knobs.model in ("embedding", "embedding-random"):
+        from labkit.workloads.sentence_serving import random_serving, trained_serving
+
+        file = datasets_root() / "text" / "sentences.txt" if knobs.data is None else Path(knobs.data).expanduser()
+        return (trained_serving if knobs.model == "embedding" else random_serving)(file, knobs, where)
     from labkit.data.photos import Photos
     from labkit.workloads.photo_serving import PhotoServing
 
