@@ -14,7 +14,10 @@ from labkit.experiments import experiments
 from labkit.knobs import Knobs
 from labkit.panel.machines import changed_words, figures_set
 
-NOTEBOOKS: Mapping[str, str] = {"pipeline": "notebooks/01_pipelined_training.ipynb"}
+NOTEBOOKS: Mapping[str, str] = {
+    "pipeline": "notebooks/01_pipelined_training.ipynb",
+    "batching": "notebooks/03_dynamic_batching.ipynb",
+}
 """The notebook of an experiment."""
 
 OWN = "mine"

@@ -19,7 +19,7 @@ from labkit.store import StoredRun, load_run
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-START, PIPELINED, TRUST = NOTEBOOKS
+START, PIPELINED, TRUST, SERVING = NOTEBOOKS
 PLOTLY = "application/vnd.plotly.v1+json"
 SETTINGS = {"prefetch": 4, "batch_size": 4, "image_size": 32, "device": "cpu", "seconds": 1.0}
 
@@ -173,6 +173,18 @@ def test_the_first_notebook_runs_headless(tmp_path: Path) -> None:
     assert "measured on CPU threads" in table
     [figure] = start.shown(PLOTLY)
     assert "Timeline" in figure["layout"]["title"]["text"]
+
+
+def test_the_notebook_of_a_server_runs_headless_and_shows_every_figure(tmp_path: Path) -> None:
+    result = papermill(tmp_path, "out.ipynb", {"device": "cpu", "image_size": 32, "rate": 100.0}, SERVING)
+    assert result.returncode == 0, result.stderr
+    done = executed(tmp_path / "out.ipynb", tmp_path / "runs")
+    titles = [figure["layout"]["title"]["text"] for figure in done.shown(PLOTLY)]
+    expected = ["Side by side", "Throughput over time", "Latency from the intended arrival", "Where the time of each lane went", "Timeline"]
+    expected += ["Distribution of latency", "Sizes of batches", "Distribution of latency", "Latency over the rate of requests"]
+    assert [title for title, words in zip(titles, expected, strict=True) if words not in title] == []
+    assert "latency p99" in str(done.shown("text/html"))
+    assert done.path.stat().st_size <= 1_000_000
 
 
 def test_the_notebook_that_explains_runs_headless_and_shows_every_figure(tmp_path: Path) -> None:
