@@ -17,6 +17,7 @@ from labkit.runner.job import Job
 from labkit.runner.workers import Workers
 from labkit.schedule import Answer, Budget
 from labkit.schedule.arrivals import OpenLoop
+from tests.in_process import InProcess
 
 SMALL = {"image_size": 32, "rate": 200.0, "seconds": 1.0, "warmup": 2}
 
@@ -28,6 +29,9 @@ def pool() -> Iterator[Workers]:
         yield workers
 
 
+VIRTUAL: Any = InProcess()
+
+
 def balance(run: Run) -> None:
     requests = run.summary.requests
     assert requests.sent == sum(requests.answers.values())
@@ -37,7 +41,7 @@ def balance(run: Run) -> None:
 @pytest.mark.parametrize("device", ["cpu", "simulated:h200"])
 @pytest.mark.parametrize("preprocess_on", ["cpu", "gpu"])
 def test_photos_are_classified_as_they_come(pool: Workers, device: str, preprocess_on: str):
-    run = labkit.run("batching", pool=pool, device=device, preprocess_on=preprocess_on, **SMALL)
+    run = labkit.run("batching", pool=pool if device == "cpu" else VIRTUAL, device=device, preprocess_on=preprocess_on, **SMALL)
     assert run.record.status == "ok", run.record.reason
     balance(run)
     answers = run.summary.requests.answers
@@ -74,10 +78,10 @@ def test_what_is_classified_does_not_depend_on_the_batch_nor_on_where_bytes_beco
     assert len({image.sum().item() for image in alone}) == 12
 
 
-def test_recorded_arrivals_are_replayed_and_end_the_run(pool: Workers, tmp_path: Path):
+def test_recorded_arrivals_are_replayed_and_end_the_run(tmp_path: Path):
     file = tmp_path / "arrivals.csv"
     file.write_text("time_s\n" + "\n".join(str(n / 100) for n in range(50)))
-    run = labkit.run("batching", pool=pool, device="simulated:h200", model="fixed", replay=str(file), seconds=60, warmup=0)
+    run = labkit.run("batching", pool=VIRTUAL, device="simulated:h200", model="fixed", replay=str(file), seconds=60, warmup=0)
     assert run.summary.requests.sent == 50
     assert run.trace.requests["due_ns"].tolist() == [n * 10_000_000 for n in range(50)]
 
@@ -89,30 +93,31 @@ def test_a_fixed_model_takes_the_time_it_says_on_the_cpu(pool: Workers):
 
 
 def test_the_same_request_pattern_reaches_every_device(pool: Workers):
-    runs = [labkit.run("batching", pool=pool, device=device, model="fixed", seconds=0.5, warmup=0) for device in ("cpu", "simulated:h200")]
+    pools = {"cpu": pool, "simulated:h200": VIRTUAL}
+    runs = [labkit.run("batching", pool=pools[device], device=device, model="fixed", seconds=0.5, warmup=0) for device in pools]
     ids = [np.sort(run.trace.requests["due_ns"])[:10].tolist() for run in runs]
     assert ids[0] == ids[1]
 
 
-def test_a_run_is_saved_with_its_requests_and_comes_back(pool: Workers, tmp_path: Path):
-    run = labkit.run("batching", pool=pool, device="simulated:h200", model="fixed", seconds=2, out=tmp_path)
+def test_a_run_is_saved_with_its_requests_and_comes_back(tmp_path: Path):
+    run = labkit.run("batching", pool=VIRTUAL, device="simulated:h200", model="fixed", seconds=2, out=tmp_path)
     again = stored_run("last", tmp_path)
     assert again.summary == run.summary
     assert np.array_equal(again.trace.requests["done_ns"], run.trace.requests["done_ns"])
 
 
-def test_a_rate_beyond_what_can_be_served_is_rejected_not_lost(pool: Workers):
+def test_a_rate_beyond_what_can_be_served_is_rejected_not_lost():
     run = labkit.run(
-        "batching", pool=pool, device="simulated:h200", model="fixed", batch_ms=10.0, item_ms=10.0, rate=1000.0, queue_limit=20, seconds=2,
+        "batching", pool=VIRTUAL, device="simulated:h200", model="fixed", batch_ms=10.0, item_ms=10.0, rate=1000.0, queue_limit=20, seconds=2,
     )  # fmt: skip
     balance(run)
     answers = run.summary.requests.answers
     assert answers["rejected"] > answers["served"]
 
 
-def test_two_settings_are_compared_by_their_tail(pool: Workers):
+def test_two_settings_are_compared_by_their_tail():
     both = labkit.compare(
-        "batching", pool=pool, device="simulated:h200", a={"model": "fixed", "policy": "none", "rate": 250.0},
+        "batching", pool=VIRTUAL, device="simulated:h200", a={"model": "fixed", "policy": "none", "rate": 250.0},
         b={"model": "fixed", "policy": "greedy", "rate": 250.0}, seconds=4, rounds=3,
     )  # fmt: skip
     assert both.comparison.ratios["latency p99"].value < 1
@@ -168,16 +173,16 @@ def test_what_a_photo_that_cannot_be_decoded_costs_is_said(pool: Workers, tmp_pa
         ({"bucket_by_length": "perhaps"}, "bucket_by_length"),
     ],
 )
-def test_a_knob_that_cannot_be_is_refused_with_what_is_allowed(pool: Workers, knobs: dict[str, Any], words: str):
+def test_a_knob_that_cannot_be_is_refused_with_what_is_allowed(knobs: dict[str, Any], words: str):
     with pytest.raises(KnobError, match=words):
-        labkit.run("batching", pool=pool, device="simulated:h200", **knobs)
+        labkit.run("batching", pool=VIRTUAL, device="simulated:h200", **knobs)
 
 
 @pytest.mark.parametrize("text", ["", "time_s\n", "2\n1\n"])
-def test_a_replay_that_cannot_be_used_fails_the_run_with_the_reason(pool: Workers, tmp_path: Path, text: str):
+def test_a_replay_that_cannot_be_used_fails_the_run_with_the_reason(tmp_path: Path, text: str):
     file = tmp_path / "arrivals.csv"
     file.write_text(text)
-    run = labkit.run("batching", pool=pool, device="simulated:h200", model="fixed", replay=str(file))
+    run = labkit.run("batching", pool=VIRTUAL, device="simulated:h200", model="fixed", replay=str(file))
     assert run.record.status == "failed"
     assert "arrivals.csv" in run.record.reason
 
