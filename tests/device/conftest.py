@@ -14,7 +14,7 @@ from labkit.device.simulated import SimulatedDevice
 from labkit.schedule import Cost, Lane, Op
 from labkit.trace import Recorder
 from tests.device.fake_cuda import FakeCuda
-from tests.threads import labkit_threads
+from tests.threads import threads_left
 
 MS = 1_000_000
 FIGURES = {
@@ -152,7 +152,7 @@ def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
         device.cancel()
         device.close()
         assert getattr(getattr(device, "api", None), "broken_rules", []) == []
-    assert labkit_threads() == []
+    assert threads_left() == []
 
 
 @pytest.fixture

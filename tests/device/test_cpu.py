@@ -8,7 +8,7 @@ from labkit.device.cpu import CpuDevice
 from labkit.errors import NotEnoughThreads
 from labkit.schedule import Lane, Op
 from labkit.trace import Recorder
-from tests.threads import labkit_threads
+from tests.threads import threads_left
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_a_thread_that_asks_for_more_cores_than_there_are_is_refused(share: int)
         NotEnoughThreads, match=f"lane 'compute' asks for {share} cores; this process may use 1 to 4"
     ):
         CpuDevice(shares={"compute": share})
-    assert labkit_threads() == []
+    assert threads_left() == []
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from labkit.errors import DeviceError, NoSuchDevice, OpFailed, OpSkipped
 from labkit.schedule import Handle, Lane, Op, Status
 from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
 from tests.device.fake_cuda import FakeCuda, HandClock
-from tests.threads import labkit_threads
+from tests.threads import labkit_threads, threads_left
 
 SECOND = 1_000_000_000
 HANG_GUARD_S = 30
@@ -49,7 +49,7 @@ def device(fake: FakeCuda, clock: HandClock) -> Iterator[CudaDevice]:
     device.cancel()
     device.close()
     assert fake.broken_rules == []
-    assert labkit_threads() == []
+    assert threads_left() == []
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_close_waits_for_the_gpu_and_leaves_no_thread(device, fake, gpu_op):
     device.close()
     device.close()
     assert [call for call in fake.calls if call == ("synchronize_all",)] == [("synchronize_all",)]
-    assert labkit_threads() == []
+    assert threads_left() == []
     assert len(device.events) == 0 and device.flights == {}
 
 

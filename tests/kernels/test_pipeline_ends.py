@@ -9,7 +9,7 @@ import pytest
 from labkit.errors import OpFailed
 from labkit.kernels.pipeline import pipeline
 from labkit.schedule import Budget, Handle, Op, Status, Step, Steps
-from tests.threads import labkit_threads
+from tests.threads import threads_left
 
 US = 1000
 HANG_S = 30
@@ -65,7 +65,7 @@ def test_a_failing_op_at_any_step_ends_the_run(lab, kind: str, stage: str):
             told = [repr(failure.error) for failure in result.failures] or [repr(result.raised.cause)]
             assert told == [words]
             assert result.steps.released < step + 60, "the rest of 10,000 steps was not begun"
-            assert labkit_threads() == []
+            assert threads_left() == []
 
 
 @pytest.mark.parametrize("kind", ["simulated", "cpu"])
@@ -113,7 +113,7 @@ def test_a_cancel_at_any_moment_of_a_run_on_threads_ends_it(lab, seed: int):
     result = drive(device, short_training(lab), first.knobs, stopped=cancelled.is_set)
     timer.join()
     check_cancelled(result)
-    assert labkit_threads() == []
+    assert threads_left() == []
 
 
 def check_cancelled(result: SimpleNamespace) -> None:
