@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from labkit.device import resolve_device
-from labkit.device.machine import Machine, load_machine, this_machine_path, write_machine
+from labkit.device.machine import (
+    Machine,
+    load_machine,
+    this_machine_path,
+    with_figures_of_hand,
+    write_machine,
+)
 from labkit.errors import ExperimentError, StoreError
 from labkit.experiments import Experiment, experiment
 from labkit.knobs import Knobs
@@ -200,7 +206,7 @@ def calibrate(progress: Callable[[str], None] | None = None) -> Calibration:
     """Measure this machine and write its figures, so that `simulated:this` predicts it."""
     calibration = measure_machine(progress)
     try:
-        write_machine(calibration.machine, this_machine_path())
+        write_machine(with_figures_of_hand(calibration.machine, this_machine_path()), this_machine_path())
     except OSError as error:
         where = this_machine_path()
         raise StoreError(f"cannot write {where}: {error.strerror}; set LABKIT_HOME to a folder of yours") from error

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.monitor import Surroundings
+from tests.threads import remember_threads
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,6 +30,12 @@ class QuietMachine(Surroundings):
 
 def _always(value: float) -> dict[str, Any]:
     return {"n": 1, "min": value, "mean": value, "max": value, "last": value, "reason": None}
+
+
+@pytest.fixture(autouse=True)
+def threads_of_this_test() -> None:
+    """Tests that want no thread left look at their own."""
+    remember_threads()
 
 
 @pytest.fixture(scope="session", autouse=True)

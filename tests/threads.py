@@ -7,9 +7,18 @@ from time import monotonic, sleep
 STAYS = "labkit-spawner"
 
 
+_there_before: set[threading.Thread] = set()
+
+
+def remember_threads() -> None:
+    """What is alive now is not this test's: called before each test."""
+    _there_before.clear()
+    _there_before.update(threading.enumerate())
+
+
 def labkit_threads() -> list[str]:
-    """Names of the lab's live threads, but the spawner's."""
-    names = (thread.name for thread in threading.enumerate())
+    """Names of the lab's live threads that began in this test, but the spawner's."""
+    names = (thread.name for thread in threading.enumerate() if thread not in _there_before)
     return [name for name in names if name.startswith("labkit-") and name != STAYS]
 
 

@@ -5,7 +5,11 @@ from importlib import import_module
 from labkit.errors import ExperimentError
 from labkit.experiments.experiment import Experiment
 
-_CATALOGUE = {"pipeline": "labkit.experiments.pipeline", "batching": "labkit.experiments.batching"}
+_CATALOGUE = {
+    "pipeline": "labkit.experiments.pipeline",
+    "batching": "labkit.experiments.batching",
+    "continuous": "labkit.experiments.continuous",
+}
 
 __all__ = ["Experiment", "experiment", "experiments"]
 
