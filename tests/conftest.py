@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.monitor import Surroundings
+from tests.in_process import InProcess
 from tests.threads import remember_threads
 
 
@@ -30,6 +31,15 @@ class QuietMachine(Surroundings):
 
 def _always(value: float) -> dict[str, Any]:
     return {"n": 1, "min": value, "mean": value, "max": value, "last": value, "reason": None}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def simulated_runs_in_this_process() -> Iterator[None]:
+    """Simulated runs of the public functions need no worker process, whose start costs seconds; measured ones have theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labkit.lab.Workers", InProcess)
+        patch.setattr("labkit.peaks.Workers", InProcess)
+        yield
 
 
 @pytest.fixture(autouse=True)

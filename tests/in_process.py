@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit.errors import LabkitError
 from labkit.runner.execute import execute
 from labkit.runner.job import Frame, Job, Outcome
+from labkit.runner.workers import Workers
 
 
-class InProcess:
-    """Stands for `labkit.runner.workers.Workers` where a test runs simulated jobs only."""
+class InProcess(Workers):
+    """Workers that run simulated jobs here, and measured ones as ever in a process of their own."""
 
     def run(self, job: Job, on_frame: Callable[[Frame], None] | None = None) -> Outcome:
-        """Run a simulated job here."""
-        assert job.simulated, "a measured run needs a process of its own"
-        return execute(job, job.recipe.prepare(job.knobs, job.where))
-
-    def __enter__(self) -> InProcess:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """There is nothing to close."""
-
-    def close(self) -> None:
-        """There is nothing to close."""
+        """Run a job."""
+        if not job.simulated or job.live:
+            return super().run(job, on_frame)
+        try:
+            workload: Any = job.recipe.prepare(job.knobs, job.where)
+        except LabkitError as error:
+            return Outcome("failed", str(error), None, 0.0)
+        return execute(job, workload)

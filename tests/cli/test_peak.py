@@ -5,15 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.in_process import InProcess
-
-
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trials are simulated: they need no worker."""
-    monkeypatch.setattr("labkit.peaks.Workers", InProcess)
-
-
 FIXED = ["peak", "batching", "--device", "simulated:l4", "--model", "fixed", "--seconds", "1", "--precision", "0.2"]
 
 
