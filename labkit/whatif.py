@@ -10,9 +10,11 @@ from typing import Any
 from labkit import lab
 from labkit.errors import ExperimentError, RunFailed
 from labkit.metrics.unit_slices import HOST
-from labkit.metrics.whatif import Change, Replays
+from labkit.metrics.whatif import PER_RUN, Change, Replays
 from labkit.result import Compared, Run
+from labkit.runner.imported import STEPS_PER_S, origin
 from labkit.runner.workers import Workers
+from labkit.units import NS_PER_S, format_time, significant
 
 ROUNDS = 5
 
@@ -60,6 +62,10 @@ class Answer:
         """With the change ÷ without it, as predicted."""
         return self.predicted / self.as_it_was
 
+    def said(self, rate: float) -> str:
+        """One of the rates with its unit; where the whole run is the item, how long that takes."""
+        return format_time(NS_PER_S / rate) if self.unit == PER_RUN else f"{significant(rate)} {self.unit}"
+
     @property
     def error_as_it_was(self) -> float:
         """The model of the run as it was ÷ the run, − 1."""
@@ -73,7 +79,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         plain = asdict(self)
-        rates = {f"{name}_items_per_s": plain.pop(name) for name in ("measured", "as_it_was", "predicted", "bound")}
+        rates = {f"{name}_per_s": plain.pop(name) for name in ("measured", "as_it_was", "predicted", "bound")}
         more = {"predicted_ratio": self.ratio, "error_as_it_was": self.error_as_it_was, "residual": self.residual}
         return plain | rates | more
 
@@ -90,7 +96,7 @@ def by_replay(run: Run, change: Change, replays: Replays | None = None) -> Answe
     replays = replays or replays_of(run)
     told = replays.ask(change)
     return Answer(
-        id=run.record.id, change=change.words, how="its trace, replayed", unit=replays.unit, measured=replays.measured_items_per_s,
+        id=run.record.id, change=change.words, how="its trace, replayed", unit=_unit(run, replays), measured=replays.measured_items_per_s,
         as_it_was=replays.baseline_items_per_s, predicted=told.items_per_s, bound=_bound(told.items_per_s, told.busiest),
         busiest=told.busiest, simulated=not run.record.measured,
     )  # fmt: skip
@@ -131,6 +137,11 @@ def with_measurement(answer: Answer, both: Compared) -> Answer:
     if ratio is None or ratio.value is None or ratio.low is None or ratio.high is None:
         return replace(answer, failed=True, sentence=both.comparison.sentence)
     return replace(answer, measured_ratio=ratio.value, low=ratio.low, high=ratio.high, sentence=both.comparison.sentence)
+
+
+def _unit(run: Run, replays: Replays) -> str:
+    """What is counted: items, the steps of an imported trace, or whole runs where there are no two of either."""
+    return STEPS_PER_S if replays.unit != PER_RUN and origin(run.record) is not None else replays.unit
 
 
 def _rate(run: Run) -> float:

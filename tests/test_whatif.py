@@ -51,6 +51,18 @@ def test_the_bound_is_what_the_busiest_lane_would_allow_with_the_change(run: Run
     assert after.bound == pytest.approx(4 * before.bound, rel=0.06)
 
 
+def test_of_an_imported_trace_steps_are_counted(run: Run):
+    imported = replace(run, record=replace(run.record, experiment="imported", provenance={"file": "trace.json"}))
+    answer = by_replay(imported, Change())
+    assert (answer.unit, by_replay(run, Change()).unit) == ("steps/s", "items/s")
+    assert answer.said(12.0) == "12 steps/s"
+
+
+def test_where_the_whole_run_is_the_item_its_time_is_told(run: Run):
+    answer = replace(by_replay(run, Change()), unit="runs/s")
+    assert answer.said(4.0) == "250 ms"
+
+
 def test_when_the_busiest_lane_takes_no_time_another_is_the_limit(run: Run):
     answer = by_replay(run, Change({"workers": 0.0}))
     assert answer.busiest is not None and answer.busiest[0] != "workers"
@@ -92,7 +104,7 @@ def test_a_prediction_is_never_drawn_as_a_measurement(run: Run, measured: Run):
 def test_the_answer_is_plain_data(run: Run):
     data = json.loads(json.dumps(by_replay(run, Change({"copy": 0.5})).as_dict()))
     assert data["change"] == "copy in 0.5 of its time"
-    assert data["predicted_ratio"] == data["predicted_items_per_s"] / data["as_it_was_items_per_s"]
+    assert data["predicted_ratio"] == data["predicted_per_s"] / data["as_it_was_per_s"]
     assert data["simulated"] is True
 
 

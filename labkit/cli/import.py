@@ -4,11 +4,10 @@ from dataclasses import asdict
 
 from labkit import lab
 from labkit.cli.flags import add_json, add_out, parser
+from labkit.cli.imported import imported_lines
 from labkit.cli.main import OK
-from labkit.cli.run import print_run
-from labkit.cli.words import print_json, run_json
-from labkit.metrics.gpu_idle import REASONS, CommunicationOverlap, StreamIdle, communication_overlap, gpu_idle
-from labkit.units import format_percent, format_time
+from labkit.cli.words import print_json, run_json, say_notes
+from labkit.metrics.gpu_idle import communication_overlap, gpu_idle
 
 
 def main(arguments: list[str]) -> int:
@@ -24,26 +23,7 @@ def main(arguments: list[str]) -> int:
     if given.json:
         print_json({**run_json(run), "streams": [asdict(stream) for stream in streams], "communication": asdict(overlap)})
         return OK
-    print(f"{run.record.id}: {given.file}, {run.record.device_label}\n")
-    for line in (*_stream_lines(streams), *_overlap_lines(overlap)):
-        print(line)
-    print_run(run)
+    say_notes(run)
+    print("\n".join(imported_lines(run)))
+    print(f"saved in {run.path}")
     return OK
-
-
-def _stream_lines(streams: tuple[StreamIdle, ...]) -> list[str]:
-    """A line a stream: how long, how busy, and idle for what; shares of the time from its first op to its last."""
-    if not streams:
-        return []
-    lines = [f"{'stream':<14}{'from first to last op':>22}{'busy':>9}" + "".join(f"{reason:>14}" for reason in REASONS)]
-    for each in streams:
-        shares = [each.busy_ns, *(each.idle_ns[reason] for reason in REASONS)]
-        busy, *idle = [format_percent(ns / each.span_ns if each.span_ns else None) for ns in shares]
-        lines.append(f"{each.lane:<14}{format_time(each.span_ns):>22}{busy:>9}" + "".join(f"{share:>14}" for share in idle))
-    return [*lines, ""]
-
-
-def _overlap_lines(overlap: CommunicationOverlap) -> list[str]:
-    if overlap.share.value is None:
-        return []
-    return [f"communication {format_time(overlap.communication_ns)}, {format_percent(overlap.share.value)} of it beside computation", ""]

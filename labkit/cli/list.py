@@ -5,6 +5,7 @@ from labkit.cli.main import OK
 from labkit.cli.words import print_json
 from labkit.experiments import experiment, experiments
 from labkit.figures.numbers import count_text
+from labkit.figures.shown import ITEMS_PER_S
 from labkit.knobs.text import value_text
 from labkit.store import BrokenRun, list_runs
 from labkit.units import ABSENT
@@ -32,10 +33,11 @@ def _runs(out: str) -> list[dict[str, object]]:
             rows.append({"id": run.path.name, "status": "broken", "reason": run.reason})
             continue
         record = run.record
-        throughput = (record.metrics.get("throughput") or {}).get("value")
+        throughput = record.metrics.get("throughput") or {}
         rows.append(
             {"id": record.id, "experiment": record.experiment, "status": record.status, "reason": record.reason, "device": record.device,
-             "measured": record.measured, "grade": record.verdict.grade, "throughput": throughput,
+             "measured": record.measured, "grade": record.verdict.grade, "throughput": throughput.get("value"),
+             "unit": throughput.get("unit", ITEMS_PER_S), "file": record.provenance.get("file"),
              "knobs": _turned(record.experiment, record.knobs)}
         )  # fmt: skip
     return rows
@@ -57,9 +59,10 @@ def _run_lines(rows: list[dict], out: str) -> list[str]:
         if row["status"] != "ok":
             lines.append(f"{row['id']:<36} {row['status']:<9} {row['reason']}")
             continue
-        rate = f"{count_text(row['throughput'])} items/s" if row["throughput"] is not None else ABSENT
-        where = f"measured on {row['device']}" if row["measured"] else row["device"]
-        knobs = " ".join(f"{name}={value_text(value)}" for name, value in row["knobs"].items())
+        rate = f"{count_text(row['throughput'])} {row['unit']}" if row["throughput"] is not None else ABSENT
+        named = row["knobs"] if row["file"] is None else {"file": row["file"]}
+        where = f"measured on {row['device']}" if row["measured"] and row["file"] is None else row["device"]
+        knobs = " ".join(f"{name}={value_text(value)}" for name, value in named.items())
         lines.append(f"{row['id']:<36} {row['status']:<9} {rate:>14}  {where:<16}  {row['grade']:<9}  {knobs}")
     return lines
 

@@ -1,6 +1,7 @@
 """`labkit profile TARGET`: what a model asks of the hardware, operator by operator, and where that lies on a machine's roofline."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from labkit.cli.flags import add_json, parser, settings
@@ -12,9 +13,11 @@ from labkit.experiments.target import DTYPES, target
 from labkit.figures.numbers import grouped
 from labkit.profile import Placed, TaskProfile, place, profile
 from labkit.profile.roofline import sentence
+from labkit.profile.task import MakeOptimizer
 from labkit.units import format_bytes, significant
 
 LISTED = 12
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 
 
 def main(arguments: list[str]) -> int:
@@ -23,6 +26,7 @@ def main(arguments: list[str]) -> int:
     flags.add_argument("target", help="an experiment (its model), or module:factory, where factory() returns (model, inputs)")
     flags.add_argument("--on", default="h200", metavar="MACHINE", help="the machine whose roofline it is (default: h200); this: this machine, once calibrated")
     flags.add_argument("--train", action="store_true", help="with the backward pass")
+    flags.add_argument("--optimizer", choices=OPTIMIZERS, metavar="NAME", help=f"a whole training step, with that of {', '.join(OPTIMIZERS)}; implies --train")
     flags.add_argument("--batch", type=int, help="items in a batch (default: the experiment's)")
     flags.add_argument("--dtype", default="float32", metavar="TYPE", help=f"{', '.join(DTYPES)} (default: float32)")
     flags.add_argument("--knobs", action="append", default=[], metavar="KNOB=V,…", help="knobs of the experiment: model, image_size")
@@ -31,26 +35,38 @@ def main(arguments: list[str]) -> int:
     given = flags.parse_args(arguments)
     machine = load_machine(given.on)
     model, inputs = target(given.target, settings(given.knobs), given.batch, given.dtype)
-    found = profile(model, *inputs, train=given.train, name=given.target)
+    found = profile(model, *inputs, train=given.train, optimizer=_optimizer(given.optimizer), name=given.target)
     placed = place(found, machine)
     if given.html:
         _write(given.html, found, placed, machine)
     if given.json:
         print_json(_as_dict(found, placed, machine))
         return OK
-    print("\n".join(_lines(found, placed, machine)))
+    print("\n".join(_lines(found, placed, machine, given.optimizer)))
     if given.html:
         say(f"wrote {given.html}")
     return OK
 
 
-def _lines(found: TaskProfile, placed: tuple[Placed, ...], machine: Machine) -> list[str]:
+def _optimizer(name: str | None) -> MakeOptimizer | None:
+    if name is None:
+        return None
+    import torch
+
+    momentum: MakeOptimizer = partial(torch.optim.SGD, lr=0.1, momentum=0.9)
+    makes: dict[str, MakeOptimizer] = {"sgd": partial(torch.optim.SGD, lr=0.1), "momentum": momentum, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    return makes[name]
+
+
+def _lines(found: TaskProfile, placed: tuple[Placed, ...], machine: Machine, optimizer: str | None) -> list[str]:
+    state = f", the optimizer's state {format_bytes(found.state_bytes)}" if found.state_bytes else ""
     least = "at least " if found.unknown else ""
     chain = f"{found.parallelism:.2f}" if found.parallelism else "unknown"
+    what = f"training step with {optimizer}" if optimizer else "forward and backward" if found.train else "forward"
     lines = [
-        f"{found.name}, {'forward and backward' if found.train else 'forward'}: {least}{significant(found.flop / 1e9)} GFLOP, {format_bytes(found.bytes)} moved, "
+        f"{found.name}, {what}: {least}{significant(found.flop / 1e9)} GFLOP, {format_bytes(found.bytes)} moved, "
         f"{grouped(found.calls)} operators",
-        f"parameters {format_bytes(found.parameter_bytes)}, inputs {format_bytes(found.input_bytes)}, at most {format_bytes(found.peak_bytes)} of tensors besides",
+        f"parameters {format_bytes(found.parameter_bytes)}, inputs {format_bytes(found.input_bytes)}{state}, at most {format_bytes(found.peak_bytes)} of tensors besides",
         f"parallelism {chain} (work ÷ longest chain); the longest chain has {grouped(found.span_calls)} operators",
         "",
         f"{'operator':<34}{'type':>9}{'calls':>7}{'GFLOP':>9}{'MB':>9}{'FLOP/B':>8}  {'access':<11}{'bound':<9}{'time':>10}",
@@ -69,8 +85,8 @@ def _lines(found: TaskProfile, placed: tuple[Placed, ...], machine: Machine) -> 
 
 def _as_dict(found: TaskProfile, placed: tuple[Placed, ...], machine: Machine) -> dict[str, object]:
     ops = [asdict(each.op) | {"bound": each.bound, "time_ns": each.time_ns, "intensity": each.op.intensity} for each in placed]
-    totals = {"flop": found.flop, "bytes": found.bytes, "calls": found.calls, "parallelism": found.parallelism, "unknown": list(found.unknown)}
-    more = {name: getattr(found, name) for name in ("span_flop", "span_calls", "peak_bytes", "parameter_bytes", "input_bytes", "train")}
+    totals = {"flop": found.flop, "bytes": found.bytes, "calls": found.calls, "parallelism": found.parallelism, "unknown": list(found.unknown), "unknown_bytes_share": found.unknown_share}
+    more = {name: getattr(found, name) for name in ("span_flop", "span_calls", "peak_bytes", "parameter_bytes", "input_bytes", "state_bytes", "train")}
     return {"target": found.name, "machine": machine.name, "predicted": True, "totals": totals | more, "ops": ops, "sentence": sentence(placed, machine)}
 
 

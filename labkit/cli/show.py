@@ -2,12 +2,14 @@
 
 from labkit import lab
 from labkit.cli.flags import add_json, add_out, parser
+from labkit.cli.imported import imported_lines
 from labkit.cli.main import OK
 from labkit.cli.run import print_run
 from labkit.cli.words import print_json, run_json
 from labkit.figures.numbers import metric_text
 from labkit.knobs.text import value_text
 from labkit.runner.alerting import alerts_of
+from labkit.runner.imported import origin
 from labkit.runner.record import RunRecord
 
 
@@ -23,6 +25,9 @@ def main(arguments: list[str]) -> int:
         print_json(run_json(run))
         return OK
     record = run.record
+    if origin(record) is not None and run.summary is not None:
+        print("\n".join(imported_lines(run)))
+        return OK
     print(f"{record.id}: {record.experiment}, {record.status}{f': {record.reason}' if record.reason else ''}")
     print(f"{'measured' if record.measured else 'simulated'} on {record.device} ({record.device_label}), {record.started_at}")
     print("knobs: " + ", ".join(f"{name}={value_text(value)}" for name, value in record.knobs.items()) + "\n")

@@ -8,7 +8,7 @@ from labkit.cli.words import print_json, say
 from labkit.errors import ExperimentError
 from labkit.knobs.coerce import coerce
 from labkit.metrics.whatif import Change
-from labkit.units import format_percent, significant
+from labkit.units import format_percent
 from labkit.whatif import ROUNDS, Answer, by_knobs, by_replay, measured
 
 
@@ -49,15 +49,15 @@ def main(arguments: list[str]) -> int:
 def _lines(answer: Answer) -> list[str]:
     lines = [
         f"{answer.id}: {answer.change}",
-        f"  {answer.source + ' as it was':22} {significant(answer.measured)} {answer.unit}",
-        f"  predicted with it      {significant(answer.predicted)} {answer.unit}, {answer.ratio:.2f}×  ({answer.how})",
+        f"  {answer.source + ' as it was':22} {answer.said(answer.measured)}",
+        f"  predicted with it      {answer.said(answer.predicted)}, {answer.ratio:.2f}×  ({answer.how})",
         f"  the model as it was    off by {format_percent(abs(answer.error_as_it_was))} of what was {answer.source}",
     ]
     if answer.busiest is not None:
         lane, share = answer.busiest
         lines.insert(3, f"  the busiest lane then  {lane}, {format_percent(share)} of the time")
     if answer.bound is not None:
-        lines.insert(2, f"  bound                  {significant(answer.bound)} {answer.unit}: if everything overlapped")
+        lines.insert(2, f"  bound                  {answer.said(answer.bound)}: if everything overlapped")
     if answer.residual is not None:
         lines.append(f"  measured with it       {answer.measured_ratio:.2f}× ({answer.low:.2f} to {answer.high:.2f})")
         lines.append(f"  residual               {100 * answer.residual:+.1f} %: predicted ÷ measured − 1")

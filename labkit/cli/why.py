@@ -9,13 +9,18 @@ from labkit.cli.main import OK
 from labkit.cli.words import print_json
 from labkit.errors import RunFailed, TraceError
 from labkit.metrics.critical_path import CriticalPath, critical_path
+from labkit.metrics.host_timeline import PROGRAM, program_of
+from labkit.metrics.unit_slices import HOST
 from labkit.metrics.waterfall import Waterfall, waterfall
 from labkit.metrics.whatif import SPEEDUPS, Replays, Speedup
 from labkit.result import Run
-from labkit.units import format_percent
+from labkit.runner.imported import origin
+from labkit.units import NS_PER_MS, format_percent, format_time
 
 BAR = 40
 LISTED = 8
+LEAST = 0.0005
+LEAST_GAIN = 0.01
 
 
 def main(arguments: list[str]) -> int:
@@ -35,9 +40,11 @@ def main(arguments: list[str]) -> int:
     if given.json:
         print_json(_as_dict(run, fall, path, found, replays))
         return OK
-    print(f"{run.record.id}: {'measured on' if run.record.measured else 'predicted,'} {run.record.device_label}\n")
+    measured = f"{'measured on' if run.record.measured else 'predicted,'} {run.record.device_label}"
+    print(f"{run.record.id}: {origin(run.record) or measured}\n")
     print(run.summary.bottleneck if run.summary else "")
-    print("\n".join(["", *_waterfall_lines(fall), "", *_path_lines(path), "", *_speedup_lines(found, replays)]))
+    told = program_of(run.trace)
+    print("\n".join(["", *_waterfall_lines(fall), "", *_path_lines(path), "", *_speedup_lines(found, replays, told)]))
     return OK
 
 
@@ -57,32 +64,40 @@ def _waterfall_lines(fall: Waterfall | None) -> list[str]:
         rows.append((loss.words, rows[-1][1] + rows[-1][2], loss.ns))
     rows.append(("in all", 0, fall.total_ns))
     wide = max(len(words) for words, *_ in rows)
-    lines = [f"from ideal to measured (1 is the busy time of {fall.lane}; ms of a step)"]
+    each = "time of a step" if fall.steps else "time in all"
+    lines = [f"from ideal to measured (1 is the busy time of {fall.lane}; {each})"]
     for words, base, ns in rows:
         begin, end = (round(BAR * each / fall.total_ns) for each in (base, base + ns))
         bar = " " * begin + "█" * (end - begin) if end > begin else " " * begin + "▏"
-        lines.append(f"  {words:<{wide}}  {fall.relative(ns):5.2f}  {fall.per_step_ms(ns):8.3g} ms  {bar}")
+        lines.append(f"  {words:<{wide}}  {fall.relative(ns):5.2f}  {format_time(fall.per_step_ms(ns) * NS_PER_MS):>9}  {bar}")
     return lines
 
 
 def _path_lines(path: CriticalPath) -> list[str]:
     shares = list(path.shares().items())
-    lines = ["the critical path"]
-    lines += [f"  {format_percent(share):>6}  {name}" for name, share in shares[:LISTED]]
-    rest = sum(share for _, share in shares[LISTED:])
-    return [*lines, f"  {format_percent(rest):>6}  {len(shares) - LISTED} more"] if len(shares) > LISTED else lines
+    listed = [(name, share) for name, share in shares[:LISTED] if share >= LEAST]
+    lines = ["the critical path", *(f"  {format_percent(share):>7}  {name}" for name, share in listed)]
+    rest = sum(share for _, share in shares[len(listed) :])
+    few = format_percent(rest) if rest >= LEAST else "< 0.1 %"
+    return [*lines, f"  {few:>7}  {len(shares) - len(listed)} more"] if len(shares) > len(listed) else lines
 
 
-def _speedup_lines(found: tuple[Speedup, ...], replays: Replays | str) -> list[str]:
+def _speedup_lines(found: tuple[Speedup, ...], replays: Replays | str, program: str) -> list[str]:
     if isinstance(replays, str):
         return [f"what would help: {replays}"]
-    wide = max(len(each.name) for each in found)
+    helping = [each for each in found if max(each.gains) >= 1 + LEAST_GAIN][:LISTED]
+    if not helping:
+        return ["what would help: no stage by itself; taking all the time of any one of them would gain less than 1 %"]
+    names = [program if each.sort == HOST and each.name == PROGRAM else each.name for each in helping]
+    wide = max(map(len, names))
     heading = "".join(f"{format_percent(share):>8}" for share in SPEEDUPS)
     lines = [
-        f"what would help: throughput where a stage takes so much less time (a prediction; the replay is off by {format_percent(abs(replays.error))})",
+        f"what would help: how much faster the whole becomes where a stage takes so much less time (a prediction; the replay is off by {format_percent(abs(replays.error))})",
         f"  {'':<{wide}}{heading}",
     ]
-    return lines + [f"  {each.name:<{wide}}" + "".join(f"{gain:>7.2f}×" for gain in each.gains) for each in found[:LISTED]]
+    lines += [f"  {name:<{wide}}" + "".join(f"{gain:>7.2f}×" for gain in each.gains) for name, each in zip(names, helping, strict=True)]
+    more = len(found) - len(helping)
+    return [*lines, f"  {more} more stage{'s' if more > 1 else ''}, each with a smaller gain or none"] if more else lines
 
 
 def _as_dict(run: Run, fall: Waterfall | None, path: CriticalPath, found: tuple[Speedup, ...], replays: Replays | str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from labkit.metrics.verdict import Grade
 from labkit.runner.record import RunRecord
 from labkit.trace.trace import Trace
 
+ITEMS_PER_S = "items/s"
+
 
 @dataclass(frozen=True, eq=False)
 class Shown:
@@ -55,6 +57,12 @@ def shown_of(record: RunRecord, trace: Trace | None, label: str, predicts: str |
     """A recorded run, ready to show. Raises KeyError, TypeError where the record has no metrics."""
     summary = Summary.from_dict(record.metrics)
     return Shown(label, record.device_label, record.measured, summary, trace, predicts, record.verdict.grade, record.energy_metrics)
+
+
+def rate_unit(runs: Sequence[Shown]) -> str:
+    """What the throughput of these runs counts: items, or the steps of imported traces where there is nothing else."""
+    units = {run.summary.throughput.unit for run in runs}
+    return units.pop() if len(units) == 1 else ITEMS_PER_S
 
 
 def measured_run_of(prediction: Shown, runs: Sequence[Shown]) -> Shown | None:

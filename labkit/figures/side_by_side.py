@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 from labkit.figures.colours import lane_colour, lane_order
 from labkit.figures.look import Look, looks
 from labkit.figures.numbers import count_text, metric_text, time_unit
-from labkit.figures.shown import Shown, absences
+from labkit.figures.shown import Shown, absences, rate_unit
 from labkit.figures.theme import Theme, dress, plain
 from labkit.metrics.metric import Metric
 from labkit.units import format_percent, significant
@@ -47,7 +47,7 @@ def side_by_side(runs: Sequence[Shown], theme: Theme = "either") -> go.Figure:
     words = f"gaps are absent numbers: {missing[0]}" if missing else ""
     dress(figure, "Side by side", runs, theme, height=600, words=words)
     figure.update_yaxes(rangemode="tozero")
-    figure.update_yaxes(title_text="items/s", row=1, col=1)
+    figure.update_yaxes(title_text=rate_unit(runs), row=1, col=1)
     figure.update_yaxes(title_text=intervals.name, row=1, col=2)
     figure.update_yaxes(title_text=ages.name, row=2, col=1)
     figure.update_yaxes(

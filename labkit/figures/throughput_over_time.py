@@ -10,7 +10,7 @@ from labkit.figures.colours import with_alpha
 from labkit.figures.look import Look, looks
 from labkit.figures.marks import Span, draw_marks
 from labkit.figures.numbers import TimeUnit, time_unit
-from labkit.figures.shown import Shown
+from labkit.figures.shown import Shown, rate_unit
 from labkit.figures.theme import Theme, dress, plain, say
 from labkit.metrics.window import completions
 from labkit.trace.trace import Trace
@@ -41,7 +41,7 @@ def throughput_over_time(runs: Sequence[Shown], theme: Theme = "either") -> go.F
     draw_marks(figure, [(run, Span(opened, opened, opened + longest_ns)) for run, opened in kept], unit)
     words = "pale: outside the window that the metrics count"
     dress(figure, "Throughput over time", runs, theme, height=300, words=words)
-    figure.update_yaxes(title_text="items/s", rangemode="tozero")
+    figure.update_yaxes(title_text=rate_unit(runs), rangemode="tozero")
     figure.update_xaxes(
         title_text=f"time since the run opened ({unit.name})", range=[0, max(longest_ns, 1) / unit.ns]
     )
@@ -88,5 +88,5 @@ def _line(run: Shown, look: Look, rates: Rates, opened_ns: int, unit: TimeUnit) 
         line={"shape": "hv", "color": look.line_colour, "width": 2, "dash": look.dash},
         name=plain(run.name),
         legendgroup=run.name,
-        hovertemplate=f"{plain(run.name)}<br>%{{y:.3s}} items/s<extra></extra>",
+        hovertemplate=f"{plain(run.name)}<br>%{{y:.3s}} {run.summary.throughput.unit}<extra></extra>",
     )

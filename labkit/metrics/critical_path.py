@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from labkit.errors import TraceError
-from labkit.metrics.host_timeline import DEADLINE, PROGRAM
+from labkit.metrics.host_timeline import DEADLINE, program_of
 from labkit.metrics.unit_slices import HOST, slices_by_unit
 from labkit.metrics.window import steady_window
 from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
@@ -100,6 +100,7 @@ class _Walk:
 
     def __init__(self, trace: Trace):
         self.trace = trace
+        self.program = program_of(trace)
         self.start, self.end = trace["start_ns"].tolist(), trace["end_ns"].tolist()
         self.queued = np.maximum(trace["queued_ns"], trace["submit_ns"]).tolist()
         self.lane = [trace.lanes[code] for code in trace["lane"].tolist()]
@@ -163,11 +164,11 @@ class _Walk:
             place -= 1
         if place < 0:
             first = self.trace["submit_ns"].min() if len(self.trace) else time_ns
-            yield Piece(min(int(first), time_ns), time_ns, "host", PROGRAM, HOST)
+            yield Piece(min(int(first), time_ns), time_ns, "host", self.program, HOST)
             return None
         last = self.host_rows[place]
         left = min(self.end[last], time_ns)
-        yield Piece(left, time_ns, "host", PROGRAM, HOST)
+        yield Piece(left, time_ns, "host", self.program, HOST)
         if not self.waits[last]:
             return "op", last, left
         if self.woken[last] < 0 or self.woke_by[last] < 0:

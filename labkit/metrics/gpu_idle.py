@@ -1,4 +1,4 @@
-"""Why each stream of a GPU was idle, and how much of its communication ran beside computation.
+"""Why each stream of a GPU was idle, what the GPU as a whole did with its time, and how much of its communication ran beside computation.
 
 The reasons go by what Holistic Trace Analysis asks (`get_idle_time_breakdown`, `get_comm_comp_overlap`; MIT licence), and rest on the
 causes that `stalls.account` gives to every idle nanosecond. A gap is split here: what came before the launch is the host's, what came
@@ -57,6 +57,35 @@ class CommunicationOverlap:
     share: Metric
 
 
+@dataclass(frozen=True)
+class GpuTime:
+    """The time between two instants by what the GPU as a whole did: the five parts make `span_ns`.
+
+    running_ns   an op ran on any stream
+    starved_ns   none ran and none had been launched: the queue was empty, the GPU waited for the host
+    launch_ns    none ran, from a launch to the start, within what a launch takes
+    waiting_ns   none ran though one had been launched, for longer: what it waited for is not in the file
+    untold_ns    none ran, and the launch of the op that came next is not in the file
+    talking_ns   of `running_ns`: communication ran and nothing else
+    queued_ns    median time that an op waited in the queue after its launch; None where no launch is in the file
+    launches     share of its ops whose launches are in the file
+    """
+
+    span_ns: int
+    running_ns: int
+    starved_ns: int
+    launch_ns: int
+    waiting_ns: int
+    untold_ns: int
+    talking_ns: int
+    queued_ns: float | None
+    launches: float
+
+    def share(self, ns: int) -> float:
+        """A time as a share of the whole."""
+        return ns / self.span_ns if self.span_ns else 0.0
+
+
 def gpu_idle(trace: Trace) -> tuple[StreamIdle, ...]:
     """Each lane of a device, in order of name, with what it was idle for. TraceError for a malformed trace."""
     units = slices_by_unit(trace)
@@ -67,6 +96,41 @@ def gpu_idle(trace: Trace) -> tuple[StreamIdle, ...]:
     return tuple(_stream(trace, lane, by_lane[lane]) for lane in sorted(by_lane))
 
 
+def device_span(trace: Trace) -> tuple[int, int]:
+    """When the first op of any stream began and the last one ended; (0, 0) where there is none."""
+    rows = np.flatnonzero(_on_device(trace))
+    return (int(trace["start_ns"][rows].min()), int(trace["end_ns"][rows].max())) if len(rows) else (0, 0)
+
+
+def gpu_time(trace: Trace, start_ns: int, end_ns: int) -> GpuTime | None:
+    """What the GPU did between two instants. None where no op ran on a lane of a device.
+
+    That an op was launched long before it began shows that the host was ahead of the GPU; it takes no synchronisation to see that.
+    """
+    rows = np.flatnonzero(_on_device(trace))
+    if not len(rows) or end_ns <= start_ns:
+        return None
+    rows = rows[np.argsort(trace["start_ns"][rows], kind="stable")]
+    begun = trace["start_ns"][rows]
+    launched = np.minimum(trace["queued_ns"][rows], begun)
+    known = (trace["submit_ns"][rows] < begun) | (launched < begun)
+    next_launched = np.minimum.accumulate(np.where(known, launched, np.iinfo(np.int64).max)[::-1])[::-1]  # of all that are still to begin
+    idle_ns: dict[str, int] = dict.fromkeys(("starved", "launch", "waiting", "untold"), 0)
+    running = _common(_merged(trace, rows), [(start_ns, end_ns)])
+    for (_, since_ns), (until_ns, _) in pairwise([(start_ns, start_ns), *running, (end_ns, end_ns)]):
+        after = int(np.searchsorted(begun, until_ns))
+        ready_ns = min(max(int(next_launched[after]), since_ns), until_ns) if after < len(rows) else until_ns
+        idle_ns["starved" if after == len(rows) or known[after] else "untold"] += ready_ns - since_ns
+        idle_ns["launch" if until_ns - ready_ns <= LAUNCH_GAP_NS else "waiting"] += until_ns - ready_ns
+    talks = _named(trace, COMMUNICATION)[rows]
+    talking, computing = _merged(trace, rows[talks]), _merged(trace, rows[~talks])
+    alone_ns = _length(_common(talking, [(start_ns, end_ns)])) - _length(_common(_common(talking, computing), [(start_ns, end_ns)]))
+    lags = (begun - launched)[known & (begun >= start_ns) & (begun < end_ns)]
+    queued_ns = float(np.median(lags)) if len(lags) else None
+    parts = (idle_ns[part] for part in ("starved", "launch", "waiting", "untold"))
+    return GpuTime(end_ns - start_ns, _length(running), *parts, alone_ns, queued_ns, float(known.mean()))
+
+
 def all_idle_ns(trace: Trace) -> int | None:
     """From the first op of any stream to the last: how long none ran. None where no stream had one."""
     busy = _merged(trace, np.flatnonzero(_on_device(trace)))
@@ -75,9 +139,7 @@ def all_idle_ns(trace: Trace) -> int | None:
 
 def communication_overlap(trace: Trace) -> CommunicationOverlap:
     """How much of the communication (kernels of nccl and its kin, by name) ran while a computing kernel ran."""
-    names = [name.lower() for name in trace.names]
-    talks = np.array([name.startswith(COMMUNICATION) for name in names], bool)[trace["name"]]
-    copies = np.array([name.startswith(COPIES) for name in names], bool)[trace["name"]]
+    talks, copies = _named(trace, COMMUNICATION), _named(trace, COPIES)
     ran = _on_device(trace)
     talking, computing = _merged(trace, np.flatnonzero(ran & talks)), _merged(trace, np.flatnonzero(ran & ~talks & ~copies))
     talking_ns, computing_ns, both_ns = _length(talking), _length(computing), _length(_common(talking, computing))
@@ -90,6 +152,11 @@ def _on_device(trace: Trace) -> np.ndarray:
     """By row, whether it is an op that ran on a lane of a device."""
     on_device = np.array([role_of(lane) in DEVICE_ROLES for lane in trace.lanes], bool)[trace["lane"]]
     return on_device & (trace["kind"] == KIND_OP) & (trace["start_ns"] >= 0)
+
+
+def _named(trace: Trace, beginnings: tuple[str, ...]) -> np.ndarray:
+    """By row, whether the op's name begins with one of these."""
+    return np.array([name.lower().startswith(beginnings) for name in trace.names], bool)[trace["name"]]
 
 
 def _stream(trace: Trace, lane: str, units: list[tuple[UnitSlices, LaneAccount]]) -> StreamIdle:

@@ -22,6 +22,7 @@ from labkit.metrics.window import steady_window
 from labkit.trace import KIND_OP, Trace
 from labkit.units import NS_PER_S
 
+PER_RUN = "runs/s"
 SPEEDUPS = (0.1, 0.25, 0.5, 1.0)
 """Shares of its time that a stage is made faster by; 1: it takes no time at all."""
 
@@ -86,7 +87,7 @@ class Speedup:
 class Replays:
     """One run, ready to be asked. Where its steady window has fewer than two steps, the whole run counts as one item.
 
-    unit  "items/s", or "runs/s" where the whole run is the item
+    unit  of the rates: "items/s", or `PER_RUN` where the whole run is the item
     Raises TraceError for a malformed trace, and for one in which nothing ran.
     """
 
@@ -95,7 +96,7 @@ class Replays:
         if not (trace["end_ns"] >= 0).any():
             raise TraceError("nothing ran in this trace: there is nothing to replay")
         self._trace, self._rows = trace, window.rows
-        self.unit = "items/s" if len(window.rows) > 1 else "runs/s"
+        self.unit = "items/s" if len(window.rows) > 1 else PER_RUN
         self._program: Program = compile_replay(trace)
         self.measured_items_per_s = self._rate(trace["end_ns"])
         self.baseline_items_per_s = self._rate(self._replayed(Change()).end_ns)

@@ -15,7 +15,6 @@ import ipywidgets
 from labkit import figures
 from labkit.errors import LabkitError
 from labkit.figures import Rate
-from labkit.figures.numbers import count_text
 from labkit.lab import stored_run
 from labkit.metrics.whatif import Change
 from labkit.panel.outputs import Outputs
@@ -170,7 +169,7 @@ class WhatIf:
 
 def lines(answer: Answer) -> list[str]:
     """The answer in words: the change and its gain, what would then be the limit, how far the model may be trusted, what was measured."""
-    told = [f"{answer.change}: {answer.ratio:.2f}×, {count_text(answer.predicted)} {answer.unit} predicted ({answer.how})"]
+    told = [f"{answer.change}: {answer.ratio:.2f}×, {answer.said(answer.predicted)} predicted ({answer.how})"]
     if answer.busiest is not None:
         told.append(f"the busiest lane would be {answer.busiest[0]}, {format_percent(answer.busiest[1])} of the time")
     told.append(f"of the run as it was, the model is off by {format_percent(abs(answer.error_as_it_was))}")

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from labkit.profile.formulas import access_of, bytes_of, flop_of, read_bytes_of
+from labkit.profile.given import Given
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Counting(TorchDispatchMode):
         self._note_memory(written)
         if _does_work(func):
             read = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-            self._record(func, args, kwargs, result, read, written or _overwritten(func, args))
+            self._record(func, args, kwargs, result, read, _each_once([*written, *_overwritten(func, args, kwargs)]))
         return result
 
     def _record(self, func: Any, args: Any, kwargs: Any, result: Any, read: list[torch.Tensor], written: list[torch.Tensor]) -> None:
@@ -63,7 +64,7 @@ class Counting(TorchDispatchMode):
             Call(
                 func.overloadpacket.__name__ if func.namespace == "aten" else f"{func.namespace}::{func.overloadpacket.__name__}",
                 flop_of(func, args, kwargs, result),
-                read_bytes_of(func, read, result),
+                read_bytes_of(func, args, kwargs, read, result),
                 sum(bytes_of(tensor) for tensor in written),
                 str(dtype or (written or read or [torch.empty(0)])[0].dtype).removeprefix("torch."),
                 access_of(func, read),
@@ -94,8 +95,15 @@ def _does_work(func: Any) -> bool:
     return not func.is_view and not allocates and func.namespace not in ("profiler", "prim") and func.overloadpacket.__name__ not in ("lift_fresh", "detach_")
 
 
-def _overwritten(func: Any, args: Any) -> list[torch.Tensor]:
-    """The tensors that an operator writes in place and does not return."""
-    declared = zip(func._schema.arguments, args, strict=False)
-    values = [value for argument, value in declared if argument.alias_info and argument.alias_info.is_write]
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+def _overwritten(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """The tensors that an operator writes in place. Fused optimizers say so of the gradients, which they scale only where they are given a scale."""
+    given = Given(func, args, kwargs)
+    names = [argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write]
+    if given.name.startswith("_fused_") and not given.has("grad_scale"):
+        names = [name for name in names if name != "grads"]
+    return [leaf for leaf in tree_leaves([given[name] for name in names]) if isinstance(leaf, torch.Tensor)]
+
+
+def _each_once(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Without those that are the same elements again: an operator in place also returns what it wrote."""
+    return list({(_key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()): tensor for tensor in tensors}.values())

@@ -4,36 +4,38 @@ An addition, a multiplication, a comparison and a transcendental function of one
 operator that is in none of the lists, a custom one above all, is unknown: None, never zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import flop_registry
 
+from labkit.profile.given import Given, numel
+from labkit.profile.training import FORMULAS
+
 UNKNOWN = "no formula is known for it"
 
-_PER_ELEMENT = {
-    "native_layer_norm": 7,  # mean 1; variance 3: subtract, square, add; times 1/σ; times weight, plus bias
-    "native_group_norm": 7,
-    "native_batch_norm": 7,
-    "_native_batch_norm_legit": 7,
-    "_native_batch_norm_legit_no_training": 4,  # the mean and variance are given
-    "cudnn_batch_norm": 7,
-    "_softmax": 5,  # maximum, subtract, exp, sum, divide
-    "_log_softmax": 5,
-    "native_dropout": 2,
-}
-"""FLOP for each element of the first input."""
 _MOVES = {
     "copy_", "_to_copy", "clone", "cat", "stack", "embedding", "index", "index_select", "gather", "contiguous", "fill_", "zero_", "slice_scatter",
     "constant_pad_nd", "repeat", "roll", "flip", "full", "zeros", "ones", "arange", "zeros_like", "ones_like", "full_like", "scalar_tensor",
     "lift_fresh_copy", "new_zeros", "new_ones", "new_full", "masked_fill", "where", "tril", "triu", "_local_scalar_dense", "one_hot",
-    "randn", "rand", "randint", "bernoulli_", "normal_", "uniform_", "scatter", "_unsafe_view", "unfold_backward",
+    "randn", "rand", "randint", "bernoulli_", "normal_", "uniform_", "scatter", "_unsafe_view", "unfold_backward", "masked_fill_", "select_backward",
+    "slice_backward", "unsafe_split", "upsample_nearest2d", "reflection_pad1d", "reflection_pad2d", "replication_pad2d", "_foreach_copy_", "_foreach_zero_",
 }  # fmt: skip
-_REDUCES = {"sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "argmax", "argmin", "nll_loss_forward", "count_nonzero", "linalg_vector_norm"}
-_GATHERS = {"embedding", "index", "index_select", "gather", "scatter", "scatter_add", "index_put", "index_put_", "embedding_dense_backward", "take"}
-_POOLS = {"max_pool2d_with_indices", "avg_pool2d", "max_pool2d"}
+_REDUCES = {"sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "argmax", "argmin", "count_nonzero", "linalg_vector_norm"}
+_GATHERS = {
+    "embedding", "index", "index_select", "gather", "scatter", "scatter_add", "index_put", "index_put_", "embedding_dense_backward", "take",
+    "nll_loss_forward", "nll_loss2d_forward", "nll_loss_backward", "nll_loss2d_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
+    "adaptive_max_pool2d_backward",
+}  # fmt: skip
+_TAKES_ROWS = {"embedding", "index_select", "gather", "index"}
+_TAKES_TARGETS = {"nll_loss_forward", "nll_loss2d_forward"}
+_SHAPE_ONLY = {
+    "nll_loss_backward", "nll_loss2d_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward", "avg_pool2d_backward",
+    "avg_pool3d_backward", "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward",
+}  # fmt: skip
+"""Backward operators that take the forward's input for its shape, and read nothing of it."""
 
 
 def flop_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> int | None:
@@ -47,15 +49,17 @@ def flop_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any)
         return None
     if name in _MOVES:
         return 0
-    if torch.Tag.pointwise in func.tags:
-        return _numel(result if result is not None else args[0])
-    if name in _PER_ELEMENT:
-        return _PER_ELEMENT[name] * _numel(args[0])
-    if name in _REDUCES or name.startswith("_adaptive_avg_pool") or name == "adaptive_avg_pool2d":
-        return _numel(args[0])
-    if name in _POOLS:
-        return prod(args[1]) * _numel(result[0] if isinstance(result, tuple) else result)
-    return None
+    if name in FORMULAS:
+        return FORMULAS[name](Given(func, args, kwargs), result)
+    if torch.Tag.pointwise in func.tags or _is_pointwise_of_many(name):
+        return numel(result if numel(result) else args[0])
+    return numel(args[0]) if name in _REDUCES else None
+
+
+def _is_pointwise_of_many(name: str) -> bool:
+    """Whether it does to each tensor of a list what a pointwise operator does to one: `_foreach_add_` and `add`."""
+    one = getattr(torch.ops.aten, name.removeprefix("_foreach_").removesuffix("_"), None) if name.startswith("_foreach_") else None
+    return one is not None and any(torch.Tag.pointwise in getattr(one, overload).tags for overload in one.overloads())
 
 
 def access_of(func: Any, tensors: Sequence[torch.Tensor]) -> str:
@@ -68,12 +72,19 @@ def access_of(func: Any, tensors: Sequence[torch.Tensor]) -> str:
     return "reduction" if name in _REDUCES else "sequential"
 
 
-def read_bytes_of(func: Any, tensors: Sequence[torch.Tensor], result: Any) -> int:
+def read_bytes_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[torch.Tensor], result: Any) -> int:
     """Bytes that a call reads: each input once, of a gather only the rows that it takes and the indices."""
-    if func.overloadpacket.__name__ in ("embedding", "index_select", "gather", "index"):
+    name = func.overloadpacket.__name__
+    if name in _TAKES_ROWS:
         indices = sum(bytes_of(tensor) for tensor in tensors[1:])
         return indices + bytes_of(result)
-    return sum(bytes_of(tensor) for tensor in tensors)
+    whole = sum(bytes_of(tensor) for tensor in tensors)
+    if name in _SHAPE_ONLY:
+        return whole - bytes_of(Given(func, args, kwargs)["self"])
+    if name in _TAKES_TARGETS:
+        given = Given(func, args, kwargs)
+        return whole - bytes_of(given["self"]) + numel(given["target"]) * given["self"].element_size()
+    return whole
 
 
 def bytes_of(value: Any) -> int:
@@ -106,9 +117,3 @@ def _is_dense(tensor: torch.Tensor) -> bool:
             return False
         expected *= size
     return True
-
-
-def _numel(value: Any) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel()
-    return sum(_numel(each) for each in value) if isinstance(value, tuple | list) else 0

@@ -13,7 +13,7 @@ from labkit.device.cost_model import CostModel
 from labkit.device.machine import Machine
 from labkit.profile.task import OpProfile, TaskProfile
 from labkit.schedule import Cost
-from labkit.units import NS_PER_S
+from labkit.units import NS_PER_S, format_percent
 
 Bound = Literal["compute", "memory", "launch", "unknown"]
 
@@ -68,7 +68,11 @@ def sentence(placed: tuple[Placed, ...], machine: Machine) -> str:
     parts = [f"{100 * ns / whole:.0f} % {bound}-bound" for bound, ns in largest_first]
     unknown = [each.op.name for each in placed if each.bound == "unknown"]
     words = f"Predicted time on {machine.label}: {', '.join(parts) or 'unknown'}"
-    return f"{words}; {len(unknown)} of {len(placed)} operators are unknown: {', '.join(unknown)}." if unknown else f"{words}."
+    if not unknown:
+        return f"{words}."
+    moved = sum(each.op.unknown_bytes for each in placed) / max(sum(each.op.bytes for each in placed), 1)
+    left_out = f"they move {format_percent(moved)} of the bytes, and their time is not in it"
+    return f"{words}; {len(unknown)} of {len(placed)} operators are unknown: {', '.join(unknown)}; {left_out}."
 
 
 def _placed(op: OpProfile, machine: Machine) -> Placed:

@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import ExperimentError
+
+MakeOptimizer = Callable[[Any], Any]
+"""Makes a `torch.optim.Optimizer` of a model's parameters."""
 
 
 @dataclass(frozen=True)
@@ -14,6 +18,7 @@ class OpProfile:
 
     flop    of those calls whose FLOP are known; `unknown` counts the others
     access  "sequential", "strided", "gather" or "reduction": how most calls go through memory
+    unknown_bytes  what those calls move whose FLOP are unknown; part of `bytes`
     """
 
     name: str
@@ -24,6 +29,7 @@ class OpProfile:
     read_bytes: int
     write_bytes: int
     access: str
+    unknown_bytes: int = 0
 
     @property
     def bytes(self) -> int:
@@ -43,7 +49,8 @@ class TaskProfile:
     ops              most FLOP first, then most bytes
     span_flop        FLOP on the longest chain of calls that need each other; work ÷ span is the parallelism of the graph
     span_calls       calls on the longest chain
-    peak_bytes       of tensors made meanwhile, at the moment of most; parameters and inputs apart
+    peak_bytes       of tensors made meanwhile, at the moment of most; parameters, inputs and an optimizer's state apart
+    state_bytes      of the optimizer's state, where there is one
     """
 
     name: str
@@ -54,6 +61,7 @@ class TaskProfile:
     peak_bytes: int
     parameter_bytes: int
     input_bytes: int
+    state_bytes: int = 0
 
     @property
     def calls(self) -> int:
@@ -76,13 +84,21 @@ class TaskProfile:
         return tuple(op.name for op in self.ops if op.unknown)
 
     @property
+    def unknown_share(self) -> float:
+        """The share of the bytes that calls move whose FLOP nobody knows."""
+        return sum(op.unknown_bytes for op in self.ops) / self.bytes if self.bytes else 0.0
+
+    @property
     def parallelism(self) -> float | None:
         """Work ÷ span in FLOP: 1 is one chain; None where nothing is counted."""
         return self.flop / self.span_flop if self.span_flop else None
 
 
-def profile(model: Callable[..., Any], *inputs: Any, train: bool = False, name: str = "") -> TaskProfile:
+def profile(model: Callable[..., Any], *inputs: Any, train: bool = False, optimizer: MakeOptimizer | None = None, name: str = "") -> TaskProfile:
     """Run `model(*inputs)` once, with the backward pass of the sum of its results where `train`, and count it.
+
+    optimizer  makes an optimizer of the parameters, as `torch.optim.AdamW` does: its step is counted too, after the backward pass. It is that
+               of a run under way, which has its state; it is taken on a copy of the model, so that the one given stays as it is
 
     Raises ExperimentError where `train` is asked for and nothing can be learned from; what the model raises goes through.
     """
@@ -92,21 +108,43 @@ def profile(model: Callable[..., Any], *inputs: Any, train: bool = False, name: 
     from labkit.profile.counting import Counting
     from labkit.profile.formulas import bytes_of
 
-    parameters = list(model.parameters()) + list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    run, stepping = _under_way(model, optimizer)
+    parameters = list(run.parameters()) + list(run.buffers()) if isinstance(run, torch.nn.Module) else []
     given = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
-    counting = Counting([*parameters, *given])
-    with torch.set_grad_enabled(train), counting:
-        result = model(*inputs)
-        if train:
+    state = [leaf for leaf in tree_leaves(list(stepping.state.values())) if isinstance(leaf, torch.Tensor)] if stepping is not None else []
+    counting = Counting([*parameters, *given, *state])
+    with torch.set_grad_enabled(train or stepping is not None), counting:
+        result = run(*inputs)
+        if train or stepping is not None:
             losses = [leaf.sum() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
             if not losses:
                 raise ExperimentError("train=True, and nothing that the model returns depends on a parameter: there is no backward pass")
             torch.stack(losses).sum().backward()
+        if stepping is not None:
+            stepping.step()
     span_flop, span_calls = _spans(counting.calls)
     return TaskProfile(
-        name or getattr(model, "__name__", type(model).__name__), train, _by_kind(counting.calls), span_flop, span_calls,
-        counting.peak_bytes, sum(bytes_of(tensor) for tensor in parameters), sum(bytes_of(tensor) for tensor in given),
+        name or getattr(model, "__name__", type(model).__name__), train or stepping is not None, _by_kind(counting.calls), span_flop, span_calls,
+        counting.peak_bytes, *(sum(bytes_of(tensor) for tensor in tensors) for tensors in (parameters, given, state)),
     )  # fmt: skip
+
+
+def _under_way(model: Callable[..., Any], optimizer: MakeOptimizer | None) -> tuple[Callable[..., Any], Any]:
+    """The model and no optimizer; or a copy of the model, and an optimizer of its parameters that has taken a step and has its state."""
+    if optimizer is None:
+        return model, None
+    import torch
+
+    learned = [each for each in model.parameters() if each.requires_grad] if isinstance(model, torch.nn.Module) else []
+    if not learned:
+        raise ExperimentError(f"optimizer={optimizer!r} needs a torch.nn.Module with parameters that can be learned; this is {type(model).__name__}")
+    run = deepcopy(model)
+    stepping = optimizer(run.parameters())
+    for each in run.parameters():
+        each.grad = torch.zeros_like(each) if each.requires_grad else None
+    stepping.step()
+    stepping.zero_grad(set_to_none=True)
+    return run, stepping
 
 
 def _by_kind(calls: list[Any]) -> tuple[OpProfile, ...]:
@@ -118,6 +156,7 @@ def _by_kind(calls: list[Any]) -> tuple[OpProfile, ...]:
             name, dtype, len(group), sum(call.flop or 0 for call in group), sum(call.flop is None for call in group),
             sum(call.read_bytes for call in group), sum(call.write_bytes for call in group),
             Counter(call.access for call in group).most_common(1)[0][0],
+            sum(call.read_bytes + call.write_bytes for call in group if call.flop is None),
         )
         for (name, dtype), group in groups.items()
     ]  # fmt: skip

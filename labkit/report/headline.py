@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from labkit.figures.numbers import metric_text
 from labkit.figures.shown import Shown
 from labkit.metrics.verdict import WORST_FIRST
+from labkit.runner.imported import contents, origin
 from labkit.runner.record import Grade, RunRecord
 
 
@@ -40,7 +41,7 @@ def headline(runs: Sequence[Shown], records: Sequence[RunRecord], comparison: st
     reasons = tuple(f"{label}: {reason}" for label, record in judged for reason in record.verdict.reasons)
     if grade == "INVALID":
         return Headline(grade, "No result: see below why.", reasons, comparison)
-    return Headline(grade, comparison or _in_words(runs), reasons)
+    return Headline(grade, comparison or _in_words(runs, records), reasons)
 
 
 def _spoken_of(named: list[tuple[str, RunRecord]]) -> list[tuple[str, RunRecord]]:
@@ -48,15 +49,19 @@ def _spoken_of(named: list[tuple[str, RunRecord]]) -> list[tuple[str, RunRecord]
     return [(label, record) for label, record in named if record.measured] or named
 
 
-def _in_words(runs: Sequence[Shown]) -> str:
-    """What was measured, or predicted where nothing was: `A: 1 860 items/s measured on CPU threads.`"""
-    chosen = [run for run in runs if run.measured] or list(runs)
+def _in_words(runs: Sequence[Shown], records: Sequence[RunRecord]) -> str:
+    """What was measured, or predicted where nothing was: `A: 1 860 items/s, measured on CPU threads.`"""
+    named = list(zip(runs, records, strict=False))
+    chosen = [(run, record) for run, record in named if run.measured] or named
     if not chosen:
         return "No run left anything to show."
-    return (
-        "; ".join(f"{run.label}: {metric_text(run.summary.throughput)}, {_where(run)}" for run in chosen)
-        + "."
-    )
+    return "; ".join(f"{run.label}: {_rate(run, record)}, {origin(record) or _where(run)}" for run, record in chosen) + "."
+
+
+def _rate(run: Shown, record: RunRecord) -> str:
+    """Its throughput; what an imported trace without a rate holds instead."""
+    rate = run.summary.throughput
+    return contents(record) or metric_text(rate) if rate.value is None else metric_text(rate)
 
 
 def _where(run: Shown) -> str:

@@ -28,9 +28,13 @@ from labkit.figures import (
 )
 from labkit.figures.shown import absences
 from labkit.figures.theme import template
+from labkit.figures.view import default_view
+from labkit.metrics.window import completions
 from labkit.report.headline import headline
+from labkit.report.legend import short_legend
 from labkit.report.sections import differing_knobs, run_sections
 from labkit.report.table import as_html, side_by_side_table
+from labkit.report.views import busiest_view
 from labkit.runner.record import RunRecord
 
 
@@ -95,23 +99,47 @@ def report_html(
 
 
 def report_figures(runs: Sequence[Shown]) -> dict[str, go.Figure]:
-    """The figures of the page by name, in order: all runs in the first and the last, measured ones in between."""
+    """The figures of the page by name, in order: all runs in the first and the last, measured ones in between. None that would be empty."""
     if not runs:
         return {}
     main = [run for run in runs if run.measured] or list(runs)
     traced = [run for run in main if run.trace is not None]
-    figures = {"side by side": side_by_side(runs, "light")}
+    figures = {"side by side": side_by_side(runs, "light")} if any(_has_rates(run) for run in runs) else {}
     if len(traced) == 2:
-        figures["timelines"] = two_timelines(*traced, theme="light")
+        figures["timelines"] = short_legend(two_timelines(*traced, theme="light"))
     else:
-        figures |= {f"timeline of {run.label}": timeline(run, theme="light") for run in traced}
-    if traced:
-        figures["throughput over time"] = throughput_over_time(traced, "light")
-        figures["distribution"] = distribution(traced, "light")
-    figures["utilization"] = utilization(main, "light")
+        for run in traced:
+            figures |= _timelines(run)
+    moving = [run for run in traced if _is_moving(run)]
+    if moving:
+        figures["throughput over time"] = throughput_over_time(moving, "light")
+        figures["distribution"] = distribution(moving, "light")
+    if any(metric.value is not None for run in main for metric in run.summary.utilization.values()):
+        figures["utilization"] = utilization(main, "light")
     if len(main) < len(runs):
         figures["prediction"] = prediction(runs, "light")
     return figures
+
+
+def _timelines(run: Shown) -> dict[str, go.Figure]:
+    """The timeline of a run, and of its busiest part where the whole is too long to see its ops."""
+    figures = {f"timeline of {run.label}": short_legend(timeline(run, theme="light"))}
+    closer = busiest_view(run.trace, *default_view(run)) if run.trace is not None else None
+    if closer is not None:
+        zoomed = short_legend(timeline(run, *closer, theme="light"))
+        figures[f"timeline of {run.label}, its busiest part"] = zoomed.update_layout(title_text=zoomed.layout.title.text.replace("Timeline", "Timeline, the busiest hundredth", 1))
+    return figures
+
+
+def _has_rates(run: Shown) -> bool:
+    """Whether anything but the lanes' busy shares can be set side by side."""
+    times = (*run.summary.step_interval.values(), *run.summary.batch_age.values())
+    return run.summary.requests is not None or any(metric.value is not None for metric in (run.summary.throughput, *times))
+
+
+def _is_moving(run: Shown) -> bool:
+    """Whether it has two intervals between completions or more: one is no course of time and no distribution."""
+    return run.trace is not None and len(completions(run.trace)) > 2
 
 
 def _data(figure: go.Figure) -> dict[str, Any]:

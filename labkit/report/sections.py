@@ -9,6 +9,7 @@ from labkit.device.machine import FIGURES
 from labkit.figures.numbers import count_text
 from labkit.figures.shown import Shown
 from labkit.runner.alerting import alerts_of
+from labkit.runner.imported import contents, origin
 from labkit.runner.record import RunRecord
 from labkit.units import format_bytes, format_percent, format_rate, format_time, significant
 
@@ -52,19 +53,24 @@ def differing_knobs(runs: Sequence[Shown], records: Sequence[RunRecord]) -> list
 def _section(run: Shown | None, record: RunRecord) -> RunSection:
     status = record.status if record.status == "ok" else f"{record.status}: {record.reason}"
     return RunSection(
-        title=f"{run.label}: {record.experiment} on {run.device}"
-        if run
-        else f"{record.experiment}, {record.id}",
+        title=_title(run, record),
         grade=record.verdict.grade,
         reasons=record.verdict.reasons,
         status=status,
-        notes=(*_alert_lines(record), *record.notes),
+        notes=(*_alert_lines(record), *filter(None, [contents(record)]), *(note for note in record.notes if note not in record.verdict.reasons)),
         bottleneck=run.summary.bottleneck if run else "",
         facts=_facts(record),
         sensors=_flat(record.monitor),
         machine=_machine_name(record),
         figures=_figures(record),
     )
+
+
+def _title(run: Shown | None, record: RunRecord) -> str:
+    """`A: pipeline on CPU threads`; of an imported run, what was imported."""
+    if run is None:
+        return f"{record.experiment}, {record.id}"
+    return f"{run.label}: {origin(record) or f'{record.experiment} on {run.device}'}"
 
 
 def _facts(record: RunRecord) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ def test_whatif_replays_a_faster_stage_and_refuses_what_is_not_there(labkit: Cal
     told = json.loads(labkit("whatif", two_runs[0], "--scale", "workers=0.5", "--json").out)
     assert told["change"] == "workers in 0.5 of its time"
     assert told["predicted_ratio"] > 1.1
-    assert told["predicted_items_per_s"] <= 2 * told["measured_items_per_s"]
+    assert told["predicted_per_s"] <= 2 * told["measured_per_s"]
     wrong = labkit("whatif", two_runs[0], "--scale", "loading=0.5")
     assert wrong.code != 0 and "'loading', which is no op or lane of this trace; there are:" in wrong.err
     assert labkit("whatif", two_runs[0], "--scale", "workers=fast").code == 2

@@ -61,6 +61,28 @@ def test_each_class_has_one_source_with_an_author_and_a_licence():
         assert len(source.sha256) == 64
 
 
+def test_the_shipped_traces_are_those_that_the_catalog_names_unchanged_from_their_source():
+    collection = read_catalog(datasets_root())["kineto"]
+    listed = dict(reversed(line.split("  ")) for line in collection.checksums.read_text().splitlines())
+    files = sorted(path.name for path in collection.folder.glob("*.json.gz"))
+    assert files == sorted(listed) == sorted(f"{source.name}.json.gz" for source in collection.sources)
+    assert collection.count == len(files) == 6
+    assert {f"{source.name}.json.gz": source.sha256 for source in collection.sources} == listed
+
+
+def test_the_licence_of_the_traces_lies_beside_them():
+    collection = read_catalog(datasets_root())["kineto"]
+    licence = (collection.folder / "LICENSE").read_text()
+    assert collection.licences == ("MIT",) and {source.licence for source in collection.sources} == {"MIT"}
+    assert "Permission is hereby granted, free of charge" in licence
+    assert all(source.author in licence for source in collection.sources)
+
+
+def test_every_collection_counts_what_its_list_of_checksums_holds():
+    for collection in read_catalog(datasets_root()).values():
+        assert collection.count == len(collection.checksums.read_text().splitlines()), collection.name
+
+
 def test_what_needs_attribution_is_attributed_in_the_readme():
     root = datasets_root()
     readme = (root / "README.md").read_text(encoding="utf-8")

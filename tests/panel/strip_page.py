@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,17 @@ def show(page: Any, run: list[StripFrame], width: int = 900, theme: str = "light
     """Put the strip on a page of the browser, and wait until it has painted."""
     page.set_content(page_html(run, width, theme))
     page.wait_for_function("window.ready && document.querySelector('.labkit-strip')?.dataset.painted")
+
+
+def show_held(page: Any, run: list[StripFrame]) -> None:
+    """Show it under a clock that goes on by `page.clock.run_for` alone, however busy the machine is."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1)
+    page.set_content(page_html(run, 900))
+    deadline_s = monotonic() + 30
+    while not page.evaluate("Boolean(window.ready && document.querySelector('.labkit-strip')?.dataset.painted)"):
+        assert monotonic() < deadline_s, "the strip was never painted"
+        page.clock.run_for(20)
 
 
 def take_pictures(folder: Path) -> None:

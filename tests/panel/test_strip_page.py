@@ -8,7 +8,7 @@ import pytest
 
 from labkit.panel.frame import StripMark
 from tests.panel.strip_kernel import Connected, data
-from tests.panel.strip_page import frames, messages, run_of, show
+from tests.panel.strip_page import frames, messages, run_of, show, show_held
 
 pytestmark = pytest.mark.browser
 
@@ -113,8 +113,7 @@ def test_what_is_drawn_is_also_written(page: Any):
 
 
 def test_it_speaks_at_most_every_two_seconds_and_says_the_last_thing(page: Any):
-    page.clock.install()
-    show(page, [])
+    show_held(page, [])
     page.evaluate(
         """() => {
           window.spoken = [];
@@ -139,8 +138,7 @@ def test_it_speaks_at_most_every_two_seconds_and_says_the_last_thing(page: Any):
 
 def test_who_wants_less_motion_gets_two_pictures_a_second(page: Any):
     page.emulate_media(reduced_motion="reduce")
-    page.clock.install()
-    show(page, [])
+    show_held(page, [])
     kernel = Connected(page)
     kernel.hear()
     painted = int(data(page, "painted"))

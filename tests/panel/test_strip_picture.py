@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.panel.strip_kernel import data, show_recorded
-from tests.panel.strip_page import LANES, MARKS, ROWS, frames, run_of, show
+from tests.panel.strip_page import LANES, MARKS, ROWS, frames, run_of, show, show_held
 
 pytestmark = pytest.mark.browser
 
@@ -129,8 +129,7 @@ def test_a_device_is_always_named_and_a_prediction_is_marked_by_words_colour_and
 
 
 def test_a_run_that_ends_or_falls_silent_is_not_called_running(page: Any):
-    page.clock.install()
-    show(page, run_of("begun"))
+    show_held(page, run_of("begun"))
     assert data(page, "state") == "running"
     page.clock.run_for(2500)
     assert data(page, "state") == "running"

@@ -40,7 +40,7 @@ def of_cpu(read: Events, steps: Steps) -> Made:
     recorder = Recorder(len(rows) + 1)
     for op, (submit_ns, _, _, lane, event) in enumerate(rows):
         recorder.append(op_row(op, event, (lane, 0), steps.of(event.start_ns), op in last, (submit_ns, submit_ns)))
-    return finished(recorder, [(lane, 0) for lane in lanes], notes)
+    return finished(recorder, [(lane, 0) for lane in lanes], notes, steps.begun_ns(rows[0][0]), told=False)
 
 
 def _submitted(event: Event, host: list[Event], host_starts: list[int]) -> int:

@@ -47,6 +47,7 @@ def read_kineto(path: str | Path) -> Imported:
         "device_label": f"{read.device or ('a GPU' if on_gpu else 'CPU')} (imported trace)",
         "source": Path(path).name,
         "rank": read.rank,
+        "host_waits_told": made.told,
         "notes": list(notes),
     }
     return Imported(made.recorder.finish(made.end_ns), notes)
@@ -75,7 +76,8 @@ def _of_device(read: Events) -> Made:
         deps = tuple(sorted(ids[need] for need in waits.needs.get(verb.place, ()) if ids[need] < op))
         lane, step = (streams.lanes[verb.place], streams.units[verb.place]), steps.of(times[verb.place][0])
         recorder.append(op_row(op, streams.work[verb.place], lane, step, verb.place in last_of_step, (verb.begun_ns, verb.left_ns), deps))
-    return finished(recorder, {*zip(streams.lanes, streams.units, strict=True)}, notes)
+    open_ns = steps.begun_ns(verbs[0].begun_ns)
+    return finished(recorder, {*zip(streams.lanes, streams.units, strict=True)}, notes, open_ns, waits.told)
 
 
 def _called(event: Event, launch: Event | None) -> tuple[int, int]:

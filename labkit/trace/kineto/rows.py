@@ -17,18 +17,21 @@ class Made:
     """What a file was made into, and what is to be said of it.
 
     notes  words → how many
+    told   whether the file says when the host waited, so that its waits are told from its work
     """
 
     recorder: Recorder
     end_ns: int
     notes: Counter[str]
+    told: bool
 
 
-def finished(recorder: Recorder, units: Iterable[tuple[str, int]], notes: Counter[str]) -> Made:
-    """With every unit open throughout, and the host's."""
+def finished(recorder: Recorder, units: Iterable[tuple[str, int]], notes: Counter[str], open_ns: int, told: bool) -> Made:
+    """With every unit open throughout, and the host's. `open_ns`: when the first step began; the first submit, if that was earlier."""
+    open_ns = min(open_ns, min(row[7] for row in recorder.rows))
     for lane, unit in sorted({(HOST, 0), *units}):
-        recorder.open_unit(lane, unit, 0)
-    return Made(recorder, max(row[10] for row in recorder.rows) + 1, notes)
+        recorder.open_unit(lane, unit, open_ns)
+    return Made(recorder, max(row[10] for row in recorder.rows) + 1, notes, told)
 
 
 def op_row(op: int, event: Event, unit: tuple[str, int], step: int, completes: bool, called: tuple[int, int], deps: tuple[int, ...] = ()) -> Row:

@@ -19,6 +19,10 @@ class Steps:
         spans = sorted((event.start_ns, event.end_ns) for event in named.values())
         self._starts, self._ends = [start_ns for start_ns, _ in spans], [end_ns for _, end_ns in spans]
 
+    def begun_ns(self, otherwise_ns: int) -> int:
+        """When the first step began, or what stands otherwise where there is none."""
+        return self._starts[0] if self._starts else otherwise_ns
+
     def of(self, time_ns: int) -> int:
         """The step at an instant; `NO_STEP` between steps."""
         step = bisect_right(self._starts, time_ns) - 1

@@ -13,7 +13,7 @@ _OF_EVENT = ("EventSynchronize",)
 _SYNCS = (*_OF_STREAM, *_OF_DEVICE, *_OF_EVENT)
 _BLOCKING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
 
-NONE_AT_ALL = "launches and no synchronisation in the file: where the host waited counts as its own program, so busy is not known to be busy"
+NONE_AT_ALL = "launches and no synchronisation in the file: the host's waits cannot be told from its work"
 UNKNOWN = "synchronisations of nothing that is in the file: time of the host's own program"
 
 
@@ -29,6 +29,7 @@ class Waits:
     """The waits of a file.
 
     needs  place of an op → places of the ops that its stream had been told to wait for
+    told   whether there is any synchronisation in the file
     """
 
     def __init__(self, events: list[Event], calls: list[Event], work: list[Event], launches: list[Event | None], notes: Counter[str]):
@@ -41,7 +42,8 @@ class Waits:
         self._calls = {event.args.get("correlation"): event for event in calls}
         syncs = {event.args.get("correlation"): event for event in events if event.category == "cuda_sync"}
         self.waits = [wait for call in calls if (wait := self._wait(call, syncs.get(call.args.get("correlation")))) is not None]
-        if not syncs and not any(call.name.endswith(_SYNCS) or call.name in _BLOCKING_COPIES for call in calls):
+        self.told = bool(syncs) or any(call.name.endswith(_SYNCS) or call.name in _BLOCKING_COPIES for call in calls)
+        if not self.told:
             notes[NONE_AT_ALL] += len(work)
         self.needs: dict[int, list[int]] = {}
         for sync in syncs.values():
