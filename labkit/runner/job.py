@@ -66,6 +66,12 @@ class Job:
         return f"{self.recipe.name} on {self.where} with {sorted(self.knobs.cold().items())}"
 
     @property
+    def process(self) -> str:
+        """Jobs of the same process can share a worker. What is simulated runs no op: such jobs disturb each other in nothing, and a worker costs
+        seconds to start. Code of a user's own gets a worker for each set-up all the same."""
+        return "simulated" if self.simulated and not self.recipe.content else self.set_up
+
+    @property
     def key(self) -> str:
         """Names what is measured: the same experiment, knobs, device, machine and budget give the same key."""
         what = {

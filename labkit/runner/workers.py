@@ -1,4 +1,4 @@
-"""Workers kept warm by what they are set up for, and the notice of runs that are not alone on the machine."""
+"""Workers kept warm for what they may run, and the notice of runs that are not alone on the machine."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from labkit.runner.watching import Watching
 
 
 class Workers:
-    """Workers by set-up: runs that differ in cold knobs get a worker each, so that both stay warm. Two are kept.
+    """Workers by `Job.process`: measured runs that differ in cold knobs get a worker each, so that both stay warm. Two are kept.
 
     One thread at a time calls `run`; any thread may steer the job that is running.
     """
@@ -20,7 +20,7 @@ class Workers:
     KEPT = 2
 
     def __init__(self) -> None:
-        self._by_setup: dict[str, Worker] = {}
+        self._by_process: dict[str, Worker] = {}
         self._running: Worker | None = None
         self._lock = threading.Lock()
 
@@ -38,13 +38,13 @@ class Workers:
     def warm(self, job: Job) -> Worker:
         """The worker for a job, started if need be, so that a later `run` finds it warm. Returns at once."""
         with self._lock:
-            worker = self._by_setup.pop(job.set_up, None)
+            worker = self._by_process.pop(job.process, None)
             if worker is None or not worker.alive:
                 if worker is not None:
                     worker.close()
                 self._make_room()
                 worker = Worker()
-            self._by_setup[job.set_up] = worker
+            self._by_process[job.process] = worker
             return worker
 
     def stop(self) -> None:
@@ -70,9 +70,9 @@ class Workers:
     def close(self) -> None:
         """End every worker."""
         with self._lock:
-            for worker in self._by_setup.values():
+            for worker in self._by_process.values():
                 worker.close()
-            self._by_setup.clear()
+            self._by_process.clear()
 
     def __enter__(self) -> "Workers":
         return self
@@ -81,9 +81,9 @@ class Workers:
         self.close()
 
     def _make_room(self) -> None:
-        while len(self._by_setup) >= self.KEPT:
-            oldest = next(iter(self._by_setup))
-            self._by_setup.pop(oldest).close()
+        while len(self._by_process) >= self.KEPT:
+            oldest = next(iter(self._by_process))
+            self._by_process.pop(oldest).close()
 
 
 class _Company:

@@ -98,4 +98,4 @@ Make = Callable[..., Heard]
 
 def worker_pid(heard: Heard) -> int:
     """The process id of its warm worker."""
-    return next(iter(heard.session.workers._by_setup.values())).pid
+    return next(iter(heard.session.workers._by_process.values())).pid

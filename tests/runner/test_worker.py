@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -238,6 +239,14 @@ def test_two_set_ups_keep_a_worker_each_and_a_third_takes_the_oldest_ones_place(
         assert len(set(pids)) == 3
         assert soon(lambda: gone(pids[0]))
     assert all(soon(lambda pid=pid: gone(pid)) for pid in pids)
+
+
+def test_simulated_set_ups_share_a_worker_but_a_user_s_own_code_does_not() -> None:
+    with Workers() as workers:
+        pids = [workers.run(job(steps=1, seed=seed, device="simulated:l4")).results["pid"] for seed in (0, 1, 2, 0)]
+        assert len(set(pids)) == 1
+        users = replace(job(steps=1, device="simulated:l4"), recipe=replace(job(steps=1).recipe, content="a user's"))
+        assert workers.run(users).results["pid"] != pids[0]
 
 
 def test_ctrl_c_at_random_moments_gives_a_cancelled_outcome_and_the_worker_lives() -> None:
