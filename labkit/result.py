@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labkit.device.cost_model import MeasuredCosts
 from labkit.errors import RunFailed
@@ -13,7 +14,11 @@ from labkit.metrics.summary import Summary
 from labkit.runner.compare import Comparison
 from labkit.runner.record import RunRecord
 from labkit.schedule import Cost
+from labkit.store.table import table_of
 from labkit.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,3 +80,7 @@ class Swept:
 
     made: tuple[Run, ...]
     there: tuple[Run, ...]
+
+    def table(self) -> "pd.DataFrame":
+        """All of them as `labkit.runs` gives those of a folder: a row a run, a column a knob."""
+        return table_of(run.record for run in (*self.there, *self.made))

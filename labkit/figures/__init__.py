@@ -7,6 +7,7 @@ from labkit.figures.distribution import distribution
 from labkit.figures.guess import Answer, Guess, guess, guess_errors
 from labkit.figures.mistakes import mistakes, mistakes_table
 from labkit.figures.one_axis import Rate, one_axis
+from labkit.figures.pareto import on_front, pareto
 from labkit.figures.prediction import prediction
 from labkit.figures.roofline import roofline
 from labkit.figures.serving import batch_sizes, latency_curve, latency_distribution, latency_over_time
@@ -33,7 +34,9 @@ __all__ = [
     "latency_over_time",
     "mistakes",
     "mistakes_table",
+    "on_front",
     "one_axis",
+    "pareto",
     "prediction",
     "roofline",
     "shown_of",

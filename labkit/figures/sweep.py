@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _NOTHING = TimeUnit(1, "")
 _TICKS_AT_MOST = 12
 _LOG_BEYOND = 16
+_RATES = {"throughput": "throughput, items/s", "goodput": "goodput, requests/s"}
 
 
 class _Line(NamedTuple):
@@ -51,7 +52,7 @@ def sweep_figure(
         line = _Line(_name(colour, key), paint, bool(key[-1]))
         _add_line(figure, group.sort_values(x, kind="stable", key=_sortable), x, y, unit, line)
     title = f"{_bare(y)} over {_bare(x)}"
-    dress_with(figure, title[:1].upper() + title[1:], _lines(frame, drawn, y), theme, height=340)
+    dress_with(figure, title[:1].upper() + title[1:], lines_below(frame, drawn, y), theme, height=340)
     figure.update_xaxes(title_text=plain(column_words(x)), **_ticks(drawn[x]))
     figure.update_yaxes(
         title_text=plain(column_words(y)) + (f" ({unit.name})" if unit.name else ""), rangemode="tozero"
@@ -61,8 +62,8 @@ def sweep_figure(
 
 def column_words(column: str) -> str:
     """A column's name for people: `knob.prefetch` is prefetch, `step_interval_p50_ns` step interval p50."""
-    if column == "throughput":
-        return "throughput, items/s"
+    if column in _RATES:
+        return _RATES[column]
     return (
         column.removeprefix("knob.").removesuffix("_ns").replace("_", " ").replace("busy.", "busy share of ")
     )
@@ -111,18 +112,20 @@ def _points(
 
 
 def _name(colour: str | None, key: tuple[Any, ...]) -> str:
-    words = _device(str(key[-2]), bool(key[-1]))
-    return f"{column_words(colour)} {_text(key[0])} · {words}" if colour else words
+    words = device_words(str(key[-2]), bool(key[-1]))
+    return f"{column_words(colour)} {cell_text(key[0])} · {words}" if colour else words
 
 
-def _device(label: str, measured: bool) -> str:
+def device_words(label: str, measured: bool) -> str:
+    """A device's label, which says "simulated" wherever it was."""
     return label if measured or "simulated" in label.lower() else f"simulated {label}"
 
 
-def _lines(frame: "pd.DataFrame", drawn: "pd.DataFrame", y: str) -> list[str]:
+def lines_below(frame: "pd.DataFrame", drawn: "pd.DataFrame", y: str) -> list[str]:
+    """What the drawn runs ran on, and how many are not drawn."""
     devices = dict.fromkeys(zip(drawn["device_label"], drawn["measured"], strict=True))
     lines = [
-        f"{'measured on' if measured else 'predicted,'} {_device(label, measured)}"
+        f"{'measured on' if measured else 'predicted,'} {device_words(label, measured)}"
         for label, measured in devices
     ]
     left_out = len(frame) - len(drawn)
@@ -141,17 +144,18 @@ def _ticks(column: "pd.Series") -> dict[str, Any]:
 
 
 def _cells(column: "pd.Series") -> list[Any]:
-    return [value if _is_number(value) else _text(value) for value in column.tolist()]
+    return [value if _is_number(value) else cell_text(value) for value in column.tolist()]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """A knob's value as people write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _sortable(column: "pd.Series") -> "pd.Series":
     """Numbers sort by value, everything else by its text."""
-    return column if all(_is_number(value) for value in column) else column.map(_text)
+    return column if all(_is_number(value) for value in column) else column.map(cell_text)

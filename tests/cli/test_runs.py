@@ -73,6 +73,26 @@ def test_a_sweep_goes_on_where_it_ended(labkit: Callable) -> None:
     assert (len(second["runs"]), second["skipped"]) == (2, 2)
 
 
+def test_a_sweep_of_a_server_tells_and_draws_which_settings_no_other_beats(labkit: Callable) -> None:
+    words = ["sweep", "batching", "--grid", "rate=200,1600", "--grid", "max_batch=1,32", "--device", "simulated:l4", "--model", "fixed"]
+    ended = labkit(*words, "--seconds", "2", "--html", "sweep.html")
+    assert ended.code == 0, ended.err
+    head, *front = ended.out[ended.out.index("Pareto front") :].splitlines()[:3]
+    assert head == "Pareto front of throughput and p99 (simulated L4):"
+    assert ["rate=1600.0, max_batch=32" in front[0], "rate=200.0, max_batch=32" in front[1]] == [True, True]
+    page = Path("sweep.html").read_text()
+    assert page.count("plotly-graph-div") == 4 and "Latency p99 against throughput" in page
+    again = labkit(*words, "--seconds", "2")
+    assert head in again.out, "those that were there already count as well"
+
+
+def test_a_page_that_cannot_be_written_is_said_and_the_runs_are_there(labkit: Callable) -> None:
+    words = ["sweep", "pipeline", *SMALL, "--device", "simulated:l4", "--steps", "4", "--grid", "prefetch=0,1"]
+    ended = labkit(*words, "--html", "nowhere/sweep.html")
+    assert ended.code != 0 and "cannot write nowhere/sweep.html: No such file" in ended.err
+    assert "2 there already" in labkit(*words).out
+
+
 def test_images_that_are_broken_are_counted_named_and_replaced(labkit: Callable) -> None:
     for name in ("cat", "coffee"):
         shutil.copytree(datasets_root() / "photos" / name, f"mine/{name}")

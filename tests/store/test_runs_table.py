@@ -9,7 +9,7 @@ import pytest
 from labkit.errors import StoreError
 from labkit.runner.record import RunRecord
 from labkit.store import runs, save_run
-from labkit.store.table import COLUMNS
+from labkit.store.table import COLUMNS, SERVED_COLUMNS, table_of
 
 METRICS = {
     "throughput": {"value": 640.0},
@@ -44,6 +44,15 @@ def test_a_run_is_a_row_with_its_numbers_lanes_and_knobs(tmp_path: Path, record:
     assert row["batch_age_p50_ns"] == 1.5e8
     assert row["busy.compute"] == 0.25 and row["busy.workers"] == 0.5
     assert row["knob.prefetch"] == 2 and row["knob.sizes"] == (1, 2)
+
+
+def test_a_run_that_serves_brings_the_columns_of_its_requests_and_others_none(tmp_path: Path, record: RunRecord):
+    requests = {"goodput": {"value": 80.0}, "latency": {"p50": {"value": 2e6}, "p99": {"value": None}}, "unserved": {"value": 0.1}}
+    save_run(tmp_path, replace(record, metrics={**METRICS, "requests": requests}), None)
+    [row] = runs(tmp_path).to_dict("records")
+    assert (row["goodput"], row["latency_p50_ns"], row["unserved"]) == (80.0, 2e6, 0.1)
+    assert pd.isna(row["latency_p99_ns"]) and pd.isna(row["batch_size"])
+    assert not set(table_of([replace(record, metrics=METRICS)]).columns) & set(SERVED_COLUMNS)
 
 
 def test_an_absent_number_is_not_a_zero(tmp_path: Path, record: RunRecord):
