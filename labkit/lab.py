@@ -173,13 +173,14 @@ def sweep(
     seconds: float | None = None,
     steps: int | None = None,
     warmup: int = Budget.warmup,
-    out: str | Path = "runs",
+    out: str | Path | None = "runs",
     on_run: Callable[[int, int, Run], None] | None = None,
     **knobs: Any,
 ) -> Swept:
     """Run every combination of the axes. One whose successful record lies in `out` is not run again, except of a
     workload of your own: its record does not tell one model from another.
 
+    out     None keeps them in memory
     on_run  told (how many are made, how many there are to make, the run)
     """
     catalogued = experiment(name)
@@ -287,8 +288,10 @@ def saved(run: Run, out: str | Path | None) -> Run:
     return run if out is None else replace(run, path=save_run(out, run.record, run.trace))
 
 
-def _kept(out: str | Path) -> dict[str, StoredRun]:
+def _kept(out: str | Path | None) -> dict[str, StoredRun]:
     """The runs in `out` that succeeded, by what they measured."""
+    if out is None:
+        return {}
     runs = [run for run in list_runs(out) if isinstance(run, StoredRun)]
     return {run.record.key: run for run in runs if run.record.status == "ok"}
 

@@ -182,6 +182,7 @@ def test_the_notebook_of_a_server_runs_headless_and_shows_every_figure(tmp_path:
     titles = [figure["layout"]["title"]["text"] for figure in done.shown(PLOTLY)]
     expected = ["Side by side", "Throughput over time", "Latency from the intended arrival", "Where the time of each lane went", "Timeline"]
     expected += ["Distribution of latency", "Sizes of batches", "Distribution of latency", "Latency over the rate of requests"]
+    expected += ["Latency p99 against throughput"]
     assert [title for title, words in zip(titles, expected, strict=True) if words not in title] == []
     assert "latency p99" in str(done.shown("text/html"))
     assert done.path.stat().st_size <= 1_000_000
