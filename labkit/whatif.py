@@ -17,6 +17,8 @@ from labkit.runner.workers import Workers
 from labkit.units import NS_PER_S, format_time, significant
 
 ROUNDS = 5
+STEPS, SERVED_STEPS = 200, 2000
+"""Steps that a prediction simulates: of a server more, since a tail takes many requests."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Answer:
     measured_ratio, low, high  the change, measured in turns: ratio and interval; None where it was not measured
     sentence        of that comparison
     failed          it was to be measured, and could not be
+    p99_ns          of a run that serves requests, their latency: what it had, what the model says of it, what it says with the change; else None
     """
 
     id: str
@@ -51,6 +54,7 @@ class Answer:
     sentence: str = ""
     failed: bool = False
     simulated: bool = False
+    p99_ns: tuple[float | None, float | None, float | None] | None = None
 
     @property
     def source(self) -> str:
@@ -110,8 +114,9 @@ def by_knobs(run: Run, changed: Mapping[str, Any]) -> Answer:
         raise ExperimentError(f"run {record.id} is an imported trace: it has no knobs; ask for a stage or a lane instead")
     if not record.measured:
         raise ExperimentError(f"run {record.id} is a prediction: its op times cannot predict other settings")
-    now = lab.predict(record.experiment, on="this", costs=run, **record.knobs).checked()
-    then = lab.predict(record.experiment, on="this", costs=run, **{**record.knobs, **changed}).checked()
+    steps = SERVED_STEPS if _p99(run) is not None else STEPS
+    now = lab.predict(record.experiment, on="this", costs=run, steps=steps, **record.knobs).checked()
+    then = lab.predict(record.experiment, on="this", costs=run, steps=steps, **{**record.knobs, **changed}).checked()
     predicted = _rate(then)
     busy = {lane: metric.value for lane, metric in then.shown("B").summary.utilization.items() if lane != HOST and metric.value}
     busiest = max(busy.items(), key=lambda pair: pair[1], default=None)
@@ -119,6 +124,7 @@ def by_knobs(run: Run, changed: Mapping[str, Any]) -> Answer:
         id=record.id, change=", ".join(f"{name}={value}" for name, value in changed.items()),
         how="the simulated device, from the run's op times", unit="items/s", measured=_rate(run), as_it_was=_rate(now),
         predicted=predicted, bound=_bound(predicted, busiest), busiest=busiest,
+        p99_ns=None if _p99(run) is None else (_p99(run), _p99(now), _p99(then)),
     )  # fmt: skip
 
 
@@ -149,6 +155,12 @@ def _rate(run: Run) -> float:
     if not value:
         raise RunFailed(f"run {run.record.id} has no throughput")
     return value
+
+
+def _p99(run: Run) -> float | None:
+    """The latency of a server's requests at its 99th percentile; None where it has none, or too few."""
+    requests = run.summary.requests if run.summary is not None else None
+    return requests.latency["p99"].value if requests is not None else None
 
 
 def _bound(items_per_s: float, busiest: tuple[str, float] | None) -> float | None:

@@ -8,7 +8,7 @@ from labkit.cli.words import print_json, say
 from labkit.errors import ExperimentError
 from labkit.knobs.coerce import coerce
 from labkit.metrics.whatif import Change
-from labkit.units import format_percent
+from labkit.units import ABSENT, format_percent, format_time
 from labkit.whatif import ROUNDS, Answer, by_knobs, by_replay, measured
 
 
@@ -58,6 +58,9 @@ def _lines(answer: Answer) -> list[str]:
         lines.insert(3, f"  the busiest lane then  {lane}, {format_percent(share)} of the time")
     if answer.bound is not None:
         lines.insert(2, f"  bound                  {answer.said(answer.bound)}: if everything overlapped")
+    if answer.p99_ns is not None:
+        was, now, then = (ABSENT if ns is None else format_time(ns) for ns in answer.p99_ns)
+        lines.append(f"  p99 of the latency     {was} {answer.source}; predicted {now} as it was, {then} with it")
     if answer.residual is not None:
         lines.append(f"  measured with it       {answer.measured_ratio:.2f}× ({answer.low:.2f} to {answer.high:.2f})")
         lines.append(f"  residual               {100 * answer.residual:+.1f} %: predicted ÷ measured − 1")

@@ -27,6 +27,7 @@ class MeasuredOp:
             (self.cost.jpeg_pixels, cost.jpeg_pixels),
             (self.cost.flop, cost.flop),
             (self.cost.bytes, cost.bytes),
+            (self.cost.fixed_ns, cost.fixed_ns),
         )
         was, is_now = next((pair for pair in asks if pair[0] > 0 and pair[1] > 0), (1, 1))
         return self.mean_ns * is_now / was

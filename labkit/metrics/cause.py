@@ -14,7 +14,7 @@ class Cause(NamedTuple):
             waited for a set time; dispatch: from ready to running; start, end: before the first op, after the
             last one
     op      dependency: the last one to end; host: what the host was doing: the op it waited for or ran
-            inline, "launching", or "host program"
+            inline, "launching", or "host program"; deadline: what it waited for, where that has a name of its own
     lane    where `op` ran
     behind  dependency: the op that ran for the longest part of the gap, up the chain that led to `op`; often
             `op` itself
@@ -38,6 +38,8 @@ class Cause(NamedTuple):
             return f"waiting for host, itself waiting for {self.op}"
         if self.kind == "host":
             return f"waiting for host: {self.op}"
+        if self.kind == "deadline" and self.op:
+            return f"waiting for {self.op}"
         return _WORDS[self.kind]
 
 

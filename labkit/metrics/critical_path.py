@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from labkit.errors import TraceError
-from labkit.metrics.host_timeline import DEADLINE, program_of
+from labkit.metrics.host_timeline import deadline_of, program_of
 from labkit.metrics.unit_slices import HOST, slices_by_unit
 from labkit.metrics.window import steady_window
 from labkit.trace import KIND_LAUNCH, KIND_OP, KIND_WAIT, Trace
@@ -172,7 +172,7 @@ class _Walk:
         if not self.waits[last]:
             return "op", last, left
         if self.woken[last] < 0 or self.woke_by[last] < 0:
-            name = DEADLINE if self.woken[last] < 0 else "an op that was not kept"
+            name = deadline_of(self.trace) if self.woken[last] < 0 else "an op that was not kept"
             yield Piece(self.start[last], left, "deadline", f"waiting for {name}", HOST, last)
             return "host", last, self.start[last]
         waker = self.woke_by[last]

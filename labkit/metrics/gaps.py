@@ -9,13 +9,13 @@ import numpy as np
 
 from labkit.metrics.cause import DISPATCH, END, START, Cause
 from labkit.metrics.chain import Chain
-from labkit.metrics.host_timeline import HostTimeline
+from labkit.metrics.host_timeline import DEADLINE, HostTimeline, deadline_of
 from labkit.metrics.labels import NOBODY, Labels, spread_out
 from labkit.metrics.unit_slices import HOST, UnitSlices
 from labkit.trace import KIND_LAUNCH, KIND_WAIT, Trace
 from labkit.trace.trace import RowIndex
 
-_PLAIN = (START, END, DISPATCH, Cause("deadline"))
+_PLAIN = (START, END, DISPATCH)
 _START, _END, _DISPATCH, _DEADLINE, _HOST, _DEPENDENCY = range(6)
 
 
@@ -35,7 +35,7 @@ class Gaps:
 
     def __init__(self, trace: Trace, units: list[UnitSlices]):
         self._start, self._end, self._submit = trace["start_ns"], trace["end_ns"], trace["submit_ns"]
-        self._labels = Labels(trace)
+        self._labels, self._deadline = Labels(trace), deadline_of(trace)
         self._host = HostTimeline(trace, self._labels)
         self._chain = Chain(trace, units, self._host, self._labels)
         self._square = len(self._labels) ** 2
@@ -50,7 +50,9 @@ class Gaps:
     def cause(self, code: int) -> Cause:
         """The cause that a code stands for."""
         kind, labels = divmod(code, self._square)
-        if kind < _HOST:
+        if kind == _DEADLINE:
+            return Cause("deadline", "" if self._deadline == DEADLINE else self._deadline)
+        if kind < _DEADLINE:
             return _PLAIN[kind]
         one, behind = (self._labels.words(label) for label in divmod(labels, len(self._labels)))
         return Cause("host", *behind) if kind == _HOST else Cause("dependency", *one, *behind)

@@ -13,6 +13,7 @@ from labkit.trace.trace import RowIndex
 LAUNCHING = "launching"
 PROGRAM = "host program"
 DEADLINE = "a set time"
+NEXT_REQUEST = "the next request or a delay"
 PROGRAM_OR_WAIT = "host program, or a wait that is not in the file"
 
 PARTS_AT_ONCE = 1_000_000
@@ -22,6 +23,11 @@ PARTS_AT_ONCE = 1_000_000
 def program_of(trace: Trace) -> str:
     """What the host did between its verbs: its program, which in an imported trace without synchronisations may as well have waited."""
     return PROGRAM if trace.meta.get("host_waits_told", True) else PROGRAM_OR_WAIT
+
+
+def deadline_of(trace: Trace) -> str:
+    """What a wait until a set time is called: a server sets it to the next arrival, or to the end of a delay."""
+    return NEXT_REQUEST if len(trace.requests["request"]) else DEADLINE
 
 
 class HostTimeline:
@@ -35,7 +41,7 @@ class HostTimeline:
         kind = trace["kind"]
         on_host = np.array([lane == HOST for lane in trace.lanes], bool)[trace["lane"]]
         slices = on_host & (trace["start_ns"] >= 0) & (kind != KIND_LAUNCH)
-        self.deadline = labels.number(DEADLINE, "")
+        self.deadline = labels.number(deadline_of(trace), "")
         self.of_row = np.where(slices & (kind == KIND_OP), labels.of_row, labels.number(LAUNCHING, HOST))
         waits = np.flatnonzero(kind == KIND_WAIT)
         self.of_row[waits] = self._awaited(trace, labels, waits)

@@ -23,6 +23,10 @@ from labkit.trace import KIND_OP, Trace
 from labkit.units import NS_PER_S
 
 PER_RUN = "runs/s"
+OPEN_LOOP = (
+    "requests come when they come (open loop): a replay would keep the batches as they were, and a faster stage makes other batches; "
+    "turn a knob instead, which simulates the server anew (labkit whatif RUN --knob rate=…)"
+)
 SPEEDUPS = (0.1, 0.25, 0.5, 1.0)
 """Shares of its time that a stage is made faster by; 1: it takes no time at all."""
 
@@ -88,13 +92,15 @@ class Replays:
     """One run, ready to be asked. Where its steady window has fewer than two steps, the whole run counts as one item.
 
     unit  of the rates: "items/s", or `PER_RUN` where the whole run is the item
-    Raises TraceError for a malformed trace, and for one in which nothing ran.
+    Raises TraceError for a malformed trace, for one in which nothing ran, and for one of a server.
     """
 
     def __init__(self, trace: Trace, warmup_steps: int = 0):
         window = steady_window(trace, warmup_steps)
         if not (trace["end_ns"] >= 0).any():
             raise TraceError("nothing ran in this trace: there is nothing to replay")
+        if len(trace.requests["request"]):
+            raise TraceError(OPEN_LOOP)
         self._trace, self._rows = trace, window.rows
         self.unit = "items/s" if len(window.rows) > 1 else PER_RUN
         self._program: Program = compile_replay(trace)

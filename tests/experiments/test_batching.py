@@ -1,6 +1,7 @@
 """The batching experiment as its users start it: on the CPU for real, on a simulated GPU, from recorded arrivals, and with wrong input."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,19 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit.errors import DataError, ExperimentError, KnobError
+from labkit.device.cost_model import MeasuredOp
+from labkit.errors import DataError, ExperimentError, KnobError, TraceError
 from labkit.experiments import experiment
 from labkit.lab import recipe_of, stored_run
+from labkit.metrics.critical_path import critical_path
+from labkit.metrics.whatif import Change
 from labkit.result import Run
 from labkit.runner.execute import execute
 from labkit.runner.job import Job
 from labkit.runner.workers import Workers
-from labkit.schedule import Answer, Budget
+from labkit.schedule import Answer, Budget, Cost
 from labkit.schedule.arrivals import OpenLoop
+from labkit.whatif import by_knobs, by_replay
 from tests.in_process import InProcess
 
 SMALL = {"image_size": 32, "rate": 200.0, "seconds": 1.0, "warmup": 2}
@@ -211,3 +216,29 @@ def test_the_arrivals_of_a_wrong_shape_are_refused():
 
 def test_every_answer_has_a_word():
     assert [answer.name for answer in Answer] == ["SERVED", "REJECTED", "EXPIRED", "FAILED", "CANCELLED"]
+
+
+def test_a_server_s_waits_are_for_requests_and_delays_and_its_batches_are_not_replayed():
+    run = labkit.run("batching", device="simulated:l4", model="fixed", rate=100.0, seconds=2, out=None)
+    assert "itself waiting for the next request or a delay" in run.summary.bottleneck
+    assert "waiting for the next request or a delay" in critical_path(run.trace, 4).shares()
+    assert "set time" not in " ".join(run.summary.waiting["compute"])
+    with pytest.raises(TraceError, match=r"requests come when they come .*turn a knob instead"):
+        by_replay(run, Change({"model": 0.5}))
+
+
+def test_what_if_of_a_server_tells_its_tail(monkeypatch: pytest.MonkeyPatch):
+    run = labkit.run("batching", device="simulated:l4", model="fixed", rate=200.0, seconds=5, out=None)
+    measured = replace(run, record=replace(run.record, measured=True, device="cpu"))
+    monkeypatch.setattr("labkit.lab.predict", lambda name, on, costs, steps, **knobs: labkit.run(name, device="simulated:l4", steps=steps, out=None, **knobs))
+    answer = by_knobs(measured, {"policy": "none"})
+    was, now, then = answer.p99_ns
+    assert was == run.summary.requests.latency["p99"].value
+    assert then > now > 0, "one request at a time waits longer at the same rate"
+    assert answer.as_dict()["p99_ns"] == answer.p99_ns
+
+
+def test_the_time_of_a_batch_of_known_cost_is_predicted_by_its_size():
+    seen = MeasuredOp(3.0e6, Cost(fixed_ns=2_500_000))
+    assert seen.scaled_ns(Cost(fixed_ns=5_000_000)) == pytest.approx(6.0e6)
+    assert seen.scaled_ns(Cost()) == 3.0e6
