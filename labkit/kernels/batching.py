@@ -171,9 +171,11 @@ class Server:
         for ticket in sent.tickets:
             self._record(ticket, answer, done_ns, sent.first_ns, sent.step.index)
 
-    def _record(self, ticket: Ticket, answer: Answer, done_ns: int, first_ns: int = NEVER, step: int = NEVER) -> None:
+    def _record(
+        self, ticket: Ticket, answer: Answer, done_ns: int, first_ns: int = NEVER, step: int = NEVER, first_token_ns: int = NEVER, tokens: int = 0
+    ) -> None:
         request = ticket.request
         self._device.recorder.answer(
             (request.id, request.tenant, request.due_ns, ticket.admitted_ns, first_ns, done_ns, answer, step,
-             ticket.length, ticket.slo_ns)
+             ticket.length, ticket.slo_ns, first_token_ns, tokens)
         )  # fmt: skip

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from labkit.device.device import Device
-from labkit.kernels.batching import Server
+from labkit.kernels.batching import NEVER, Server
 from labkit.kernels.slots import Slot
 from labkit.kernels.waiting import Ticket
 from labkit.schedule import Answer, Handle, Status, Step, Steps
@@ -22,12 +22,13 @@ from labkit.workloads.generating import GeneratingWorkload, Going
 class Sequence:
     """A request on its way: its place in the cache, and how many tokens were asked of the device for it so far."""
 
-    __slots__ = ("ticket", "place", "wanted", "made", "first_ns", "first_step", "answered")
+    __slots__ = ("ticket", "place", "wanted", "made", "first_ns", "first_step", "first_token_ns", "answered")
 
     def __init__(self, ticket: Ticket, place: int, wanted: int, first_ns: int, first_step: int):
         self.ticket, self.place, self.wanted = ticket, place, wanted
         self.first_ns, self.first_step = first_ns, first_step
         self.made = 0
+        self.first_token_ns = NEVER
         self.answered = False
 
     def as_it_is(self) -> Going:
@@ -130,6 +131,9 @@ class Generator(Server):
         for turn in done:
             self._slots.give_back(turn.slot, turn.last, turn.last)
             if turn.last.status is Status.OK:
+                for sequence in turn.sequences:
+                    if sequence.first_step == turn.step.index:
+                        sequence.first_token_ns = turn.last.end_ns
                 served = [sequence for sequence in turn.leaving if not sequence.answered]
                 self._answer_all(served, Answer.SERVED, turn.last.end_ns)
                 self._workload.answered(turn.step, [sequence.ticket.request for sequence in served], turn.last)
@@ -140,6 +144,7 @@ class Generator(Server):
         for sequence in sequences:
             if not sequence.answered:
                 sequence.answered = True
-                self._record(sequence.ticket, answer, done_ns, sequence.first_ns, sequence.first_step)
+                tokens = sequence.wanted if answer is Answer.SERVED else 0
+                self._record(sequence.ticket, answer, done_ns, sequence.first_ns, sequence.first_step, sequence.first_token_ns, tokens)
         going = set(map(id, self._going))
         self._let_go([sequence for sequence in sequences if id(sequence) in going])

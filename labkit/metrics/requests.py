@@ -8,7 +8,7 @@ Counted are the requests that were due after the warm-up; the balance is of all 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ LATE_QUANTILES = (0.5, 0.99)
 
 _LATENCY = "time from when a request was due to its answer, of those served"
 _WAITING = "time from when a request was due to its batch being sent, of those served"
+_FIRST_TOKEN = "time from when a request was due to its first token, of those served"
+_PER_TOKEN = "time from the first token to the answer ÷ the tokens after the first, of those served with two or more"
 _LATE = "time from when a request was due to the host taking it in"
 
 
@@ -41,6 +43,8 @@ class RequestSummary:
     padding     share of the padded length that nobody asked for
     in_system   mean number of requests in the system at a time
     lateness    of the load generator, by `p50` and `p99`, in ns
+    first_token, per_token  of requests that are answered in tokens: from when each was due to its first, and from there to the last, for each
+                further token; like latency, {} where none was made
     """
 
     sent: int
@@ -55,6 +59,8 @@ class RequestSummary:
     padding: Metric
     in_system: Metric
     lateness: dict[str, Metric]
+    first_token: dict[str, Metric] = field(default_factory=dict)
+    per_token: dict[str, Metric] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: strict JSON can hold it."""
@@ -63,10 +69,10 @@ class RequestSummary:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "RequestSummary":
         """What `as_dict` was called on."""
-        known = {name: data[name] for name in cls.__dataclass_fields__}
+        known = {"first_token": {}, "per_token": {}} | {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         for name in ("goodput", "offered", "unserved", "batch_size", "padding", "in_system"):
             known[name] = Metric(**data[name])
-        for name in ("latency", "waiting", "lateness"):
+        for name in ("latency", "waiting", "lateness", "first_token", "per_token"):
             known[name] = {key: Metric(**metric) for key, metric in data[name].items()}
         known["batch_sizes"] = {int(size): count for size, count in data["batch_sizes"].items()}
         return cls(**known)
@@ -74,6 +80,8 @@ class RequestSummary:
     def metrics(self) -> dict[str, Metric]:
         """All of them by the name that tables and rules give them."""
         named = {f"latency {name}": metric for name, metric in self.latency.items()}
+        named |= {f"first token {name}": metric for name, metric in self.first_token.items()}
+        named |= {f"per output token {name}": metric for name, metric in self.per_token.items()}
         named |= {f"waiting {name}": metric for name, metric in self.waiting.items()}
         named |= {metric.name: metric for metric in (self.goodput, self.offered, self.unserved, self.batch_size, self.padding, self.in_system)}
         return named | {f"lateness {name}": metric for name, metric in self.lateness.items()}
@@ -129,7 +137,21 @@ def request_summary(rounds: Sequence[Counted]) -> RequestSummary | None:
         padding=_padding(rounds),
         in_system=_in_system(int((done - due).sum()), span_ns, len(due)),
         lateness=_times(columns["admitted_ns"] - due, "lateness", _LATE, LATE_QUANTILES),
+        **_tokens(columns, served),
     )
+
+
+def _tokens(columns: dict[str, np.ndarray], served: np.ndarray) -> dict[str, dict[str, Metric]]:
+    """How long the first token took, and each further one; nothing where no answer is made of tokens."""
+    made = served & (columns["tokens"] > 0)
+    if not made.any():
+        return {}
+    several = made & (columns["tokens"] > 1)
+    after_ns = (columns["done_ns"] - columns["first_token_ns"])[several] / (columns["tokens"][several] - 1)
+    return {
+        "first_token": _times((columns["first_token_ns"] - columns["due_ns"])[made], "first token", _FIRST_TOKEN, QUANTILES),
+        "per_token": _times(after_ns, "per output token", _PER_TOKEN, QUANTILES),
+    }
 
 
 def _kept_promise(columns: dict[str, np.ndarray], served: np.ndarray) -> int | None:

@@ -14,6 +14,8 @@ from labkit.errors import TraceError
 from labkit.trace.trace import INT_COLUMNS, REQUEST_COLUMNS, Mark, Trace, UnitSpan, no_requests
 
 VERSION = 1
+_LATER_COLUMNS = {"first_token_ns": -1, "tokens": 0}
+"""Columns of requests that older files do not have, and what stands for them."""
 
 
 def write_parquet(trace: Trace, path: Path) -> None:
@@ -75,7 +77,9 @@ def _read_requests(path: Path, count: int) -> dict[str, np.ndarray]:
         table = file.read()
     if table.num_rows != count:
         raise ValueError(f"{requests_file(path).name} has {table.num_rows} requests; the trace says {count}")
-    return {name: table[name].to_numpy().astype(np.int64) for name in REQUEST_COLUMNS}
+    there = set(table.column_names)
+    absent = {name: np.full(count, value) for name, value in _LATER_COLUMNS.items() if name not in there}
+    return {name: absent[name] if name in absent else table[name].to_numpy().astype(np.int64) for name in REQUEST_COLUMNS}
 
 
 def _trace_of(table: Any, rest: dict[str, Any], requests: dict[str, np.ndarray]) -> Trace:

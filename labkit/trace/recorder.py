@@ -53,6 +53,8 @@ class RequestRow(NamedTuple):
     step: int
     length: int
     slo_ns: int
+    first_token_ns: int = -1
+    tokens: int = 0
 
 
 class Recorder:
@@ -89,7 +91,7 @@ class Recorder:
     def answer(self, row: Sequence[int]) -> None:
         """Record what became of a request: a `RequestRow`, or a plain tuple of the same. The host's thread only.
 
-        Kept as integers, eighty bytes a request: a run may serve millions.
+        Kept as integers, a hundred bytes a request: a run may serve millions.
         """
         self.requests.extend(row)
         if len(self.requests) >= self._full * _ACROSS:

@@ -20,6 +20,7 @@ INT_COLUMNS = ("op", "kind", "unit", "step", "items", "submit_ns", "queued_ns", 
 INT_COLUMNS += ("flop", "bytes", "woke_by", "status", "rank")
 
 REQUEST_COLUMNS = ("request", "tenant", "due_ns", "admitted_ns", "first_ns", "done_ns", "answer", "step", "length", "slo_ns")
+REQUEST_COLUMNS += ("first_token_ns", "tokens")
 
 
 def no_requests() -> dict[str, np.ndarray]:
@@ -73,7 +74,8 @@ class Trace:
                  the answers. request: its number; due_ns: when it was meant to come; admitted_ns: when the host took it in;
                  first_ns: when the batch with it was sent to the device (-1: never); done_ns: when it got its answer;
                  answer: `labkit.schedule.Answer`; step: its batch (-1: none); length: what it asks for, in the workload's unit;
-                 slo_ns: the latency that was promised when it came (0: none)
+                 slo_ns: the latency that was promised when it came (0: none); first_token_ns: when its first token was there (-1: none was
+                 made); tokens: how many it was given (0: its answer is none of tokens)
     requests_dropped  answer → requests that were recorded and not kept
     """
 

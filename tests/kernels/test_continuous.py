@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.experiments.continuous import ContinuousKnobs
+from labkit.metrics.requests import counted_requests, request_summary
+from labkit.metrics.window import steady_window
 from labkit.schedule import Answer, Budget
 from labkit.schedule.arrivals import OpenLoop
 from tests.kernels.generating import generate
@@ -73,6 +75,33 @@ def test_with_two_turns_on_their_way_the_device_does_not_wait_for_the_host_and_a
     assert run.batches == [[0], [0], [0], [0, 1]]
     assert run.ms("first_ns") == [0, 20]
     assert run.ms("done_ns") == [40, 40]
+
+
+# ---- tokens --------------------------------------------------------------------------------------------------
+
+
+def test_the_first_token_and_each_further_one_are_timed():
+    run = generate([0, 15], [4, 2])
+    assert run.ms("first_token_ns") == [10, 30], "from the end of the turn that made it"
+    assert run.column("tokens") == [4, 2]
+    summary = request_summary([counted_requests(run.trace, steady_window(run.trace), 0)])
+    assert summary.first_token["mean"].value == pytest.approx(12.5 * MS, abs=10)
+    assert summary.per_token["mean"].value == pytest.approx(10 * MS, abs=10)
+    assert summary.metrics()["per output token mean"].n == 2
+
+
+def test_static_batching_makes_those_who_are_done_wait_for_their_answer():
+    run = generate([0, 0], [5, 1], batching="static")
+    assert run.ms("first_token_ns") == [10, 10]
+    assert run.ms("done_ns") == [50, 50]
+    assert run.column("tokens") == [5, 1]
+
+
+def test_a_request_of_one_token_has_no_time_for_a_further_one():
+    run = generate([0], [1])
+    summary = request_summary([counted_requests(run.trace, steady_window(run.trace), 0)])
+    assert summary.first_token["mean"].value == pytest.approx(10 * MS, abs=10)
+    assert summary.per_token["mean"].value is None and summary.per_token["mean"].n == 0
 
 
 # ---- limits --------------------------------------------------------------------------------------------------

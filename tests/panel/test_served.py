@@ -11,6 +11,7 @@ from labkit.panel.served import Served
 from labkit.schedule import Answer
 from labkit.trace import Mark
 from labkit.trace.mirror import Part
+from labkit.trace.recorder import RequestRow
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -20,7 +21,7 @@ def part(now_s: float, requests: list[tuple[float, float, Answer]], waiting: int
     rows = array("q")
     for number, (due_s, latency_ms, answer) in enumerate(requests):
         due = round(due_s * S)
-        rows.extend((number, 0, due, due, due, due + round(latency_ms * MS), answer, 0, 1, 0))
+        rows.extend(RequestRow(number, 0, due, due, due, due + round(latency_ms * MS), answer, 0, 1, 0))
     return Part(round(now_s * S), [], marks or [], (), {}, rows, {"waiting": waiting})
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from labkit.errors import TraceError
 from labkit.trace import Mark, Recorder, Trace, UnitSpan
-from labkit.trace.parquet import VERSION, read_parquet, write_parquet
-from labkit.trace.recorder import Row
+from labkit.trace.parquet import VERSION, read_parquet, requests_file, write_parquet
+from labkit.trace.recorder import RequestRow, Row
 from labkit.trace.trace import REQUEST_COLUMNS
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -184,3 +184,15 @@ def test_a_later_version_is_refused_with_both_versions(written: Path):
     with pytest.raises(TraceError) as refusal:
         read_parquet(rewritten(written, {"version": VERSION + 1, "layout": "unknown to us"}))
     assert str(refusal.value) == f"{written} is of trace version {VERSION + 1}; this labkit reads up to {VERSION}"
+
+
+def test_requests_of_an_older_file_have_no_tokens(tmp_path: Path):
+    recorder = Recorder()
+    recorder.answer(RequestRow(0, 0, 5, 6, 7, 9, 0, 0, 3, 0))
+    path = tmp_path / "trace.parquet"
+    write_parquet(recorder.finish(10), path)
+    file = requests_file(path)
+    older = pq.read_table(file).drop_columns(["first_token_ns", "tokens"])
+    pq.write_table(older, file)
+    requests = read_parquet(path).requests
+    assert (requests["first_token_ns"].tolist(), requests["tokens"].tolist(), requests["done_ns"].tolist()) == ([-1], [0], [9])
