@@ -32,6 +32,7 @@ class BatchingKnobs(Knobs):
     bucket_by_length: bool = knob(False, "only requests of about one length share a batch, so that little is padding")
     queue_limit: int = knob(1000, "requests that may wait; those beyond are rejected", unit="requests", ge=1, le=1_000_000)
     deadline: float | None = knob(None, "requests that have waited so long are dropped; none: never", unit="ms", ge=0, le=3_600_000)
+    patience: float | None = knob(None, "clients hang up when they have waited so long for their answer; none: never", unit="ms", ge=0, le=3_600_000)
     slo: float | None = knob(50.0, "latency that is promised: goodput counts what keeps it", unit="ms", ge=0.001, le=3_600_000)
     preprocess_on: Literal["cpu", "gpu"] = knob("cpu", "where bytes become floats")
     tokenize_on: Literal["workers", "host"] = knob("workers", "who makes tokens of sentences: threads beside the server, or the server itself")

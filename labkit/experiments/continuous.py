@@ -24,6 +24,7 @@ class ContinuousKnobs(Knobs):
     in_flight: int = knob(2, "turns that are on their way at once", unit="turns", ge=1, le=16)
     queue_limit: int = knob(1000, "requests that may wait; those beyond are rejected", unit="requests", ge=1, le=1_000_000)
     deadline: float | None = knob(None, "requests that have waited so long are dropped; none: never", unit="ms", ge=0, le=3_600_000)
+    patience: float | None = knob(None, "clients hang up when they have waited so long for their answer; none: never", unit="ms", ge=0, le=3_600_000)
     slo: float | None = knob(2000.0, "latency that is promised: goodput counts what keeps it", unit="ms", ge=0.001, le=3_600_000)
     prompt_tokens: int = knob(32, "the median length of a prompt", unit="tokens", ge=1, le=512, live=False)
     new_tokens: int = knob(32, "the median number of tokens that a request wants", unit="tokens", ge=1, le=512, live=False)

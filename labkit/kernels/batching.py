@@ -2,7 +2,8 @@
 
 The host does four things, over and over: it takes in what is due, turns away what there is no room for, sends a batch when the policy says so,
 and waits for whatever happens next: an arrival, a batch that is done, a request that has waited too long. Every request gets exactly
-one answer: served, rejected (the queue was full), expired (it waited too long), failed (the model raised), or cancelled (the run was stopped).
+one answer: served, rejected (the queue was full), expired (it waited too long), failed (the model raised), or cancelled (its client hung up, or
+the run was stopped).
 
 Latency is counted from when a request was due, not from when the host got round to it.
 """
@@ -73,16 +74,18 @@ class Server:
         bucket = length.bit_length() if knobs.bucket_by_length else 0
         expires_ns = None if knobs.deadline is None else request.due_ns + int(knobs.deadline * NS_PER_MS)
         slo_ns = 0 if knobs.slo is None else int(knobs.slo * NS_PER_MS)
-        ticket = Ticket(request, length, bucket, now_ns, expires_ns, slo_ns)
+        leaves_ns = None if knobs.patience is None else request.due_ns + int(knobs.patience * NS_PER_MS)
+        ticket = Ticket(request, length, bucket, now_ns, expires_ns, slo_ns, leaves_ns)
         if len(self._waiting) >= knobs.queue_limit:
             self._record(ticket, Answer.REJECTED, now_ns)
         else:
             self._waiting.add(ticket)
 
     def _give_up_on(self, now_ns: int) -> None:
-        """Requests that have waited too long; all of them where the run is to end."""
+        """Requests that have waited too long, or that nobody waits for any more; all of them where the run is to end."""
         for ticket in self._waiting.expired(now_ns):
-            self._record(ticket, Answer.EXPIRED, now_ns)
+            left = ticket.leaves_ns is not None and ticket.leaves_ns == ticket.out_ns
+            self._record(ticket, Answer.CANCELLED if left else Answer.EXPIRED, now_ns)
         if self._steps.knobs.policy == "adaptive":
             while (oldest := self._waiting.oldest()) is not None and hopeless(oldest, now_ns, self._times):
                 self._waiting.remove(oldest)
@@ -169,7 +172,8 @@ class Server:
 
     def _answer(self, sent: Sent, answer: Answer, done_ns: int) -> None:
         for ticket in sent.tickets:
-            self._record(ticket, answer, done_ns, sent.first_ns, sent.step.index)
+            mine = Answer.CANCELLED if answer is Answer.SERVED and ticket.has_left(done_ns) else answer
+            self._record(ticket, mine, done_ns, sent.first_ns, sent.step.index)
 
     def _record(
         self, ticket: Ticket, answer: Answer, done_ns: int, first_ns: int = NEVER, step: int = NEVER, first_token_ns: int = NEVER, tokens: int = 0

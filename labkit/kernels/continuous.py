@@ -73,11 +73,19 @@ class Generator(Server):
 
     def _send(self) -> None:
         """Turns, as many as may be on their way at once, as long as there is anybody to make a token for."""
+        self._hang_up()
         while len(self._running) < self._steps.knobs.in_flight:
             joining = self._joining()
             if not joining and not self._going:
                 return
             self._take_turn(joining)
+
+    def _hang_up(self) -> None:
+        """Those whose clients have hung up leave at once: no further token is made for them."""
+        now_ns = self._device.now()
+        gone = [sequence for sequence in self._going if sequence.ticket.has_left(now_ns)]
+        if gone:
+            self._answer_all(gone, Answer.CANCELLED, now_ns)
 
     def _joining(self) -> list[Ticket]:
         """Those who join the next turn, the oldest first."""
@@ -144,7 +152,9 @@ class Generator(Server):
         for sequence in sequences:
             if not sequence.answered:
                 sequence.answered = True
-                tokens = sequence.wanted if answer is Answer.SERVED else 0
-                self._record(sequence.ticket, answer, done_ns, sequence.first_ns, sequence.first_step, sequence.first_token_ns, tokens)
+                left = answer is Answer.SERVED and sequence.ticket.has_left(done_ns)
+                mine = Answer.CANCELLED if left else answer
+                tokens = sequence.wanted if mine is Answer.SERVED else 0
+                self._record(sequence.ticket, mine, done_ns, sequence.first_ns, sequence.first_step, sequence.first_token_ns, tokens)
         going = set(map(id, self._going))
         self._let_go([sequence for sequence in sequences if id(sequence) in going])

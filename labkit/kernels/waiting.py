@@ -16,24 +16,39 @@ class Ticket:
 
     length      what it asks for, in the workload's unit
     expires_ns  when it has waited too long (None: never)
+    leaves_ns   when its client hangs up and wants no answer any more (None: never)
     slo_ns      the latency it was promised (0: none)
     """
 
-    __slots__ = ("request", "length", "bucket", "admitted_ns", "expires_ns", "slo_ns", "waiting")
+    __slots__ = ("request", "length", "bucket", "admitted_ns", "expires_ns", "slo_ns", "leaves_ns", "waiting")
 
-    def __init__(self, request: Request, length: int, bucket: int, admitted_ns: int, expires_ns: int | None, slo_ns: int):
+    def __init__(
+        self, request: Request, length: int, bucket: int, admitted_ns: int, expires_ns: int | None, slo_ns: int, leaves_ns: int | None = None
+    ):
         self.request = request
         self.length = length
         self.bucket = bucket
         self.admitted_ns = admitted_ns
         self.expires_ns = expires_ns
         self.slo_ns = slo_ns
+        self.leaves_ns = leaves_ns
         self.waiting = True
 
     @property
     def due_ns(self) -> int:
         """When the request was meant to come."""
         return self.request.due_ns
+
+    @property
+    def out_ns(self) -> int | None:
+        """When it waits no longer, whoever ends that: the server, or its client."""
+        if self.expires_ns is None or self.leaves_ns is None:
+            return self.leaves_ns if self.expires_ns is None else self.expires_ns
+        return min(self.expires_ns, self.leaves_ns)
+
+    def has_left(self, now_ns: int) -> bool:
+        """Whether its client has hung up by now."""
+        return self.leaves_ns is not None and self.leaves_ns <= now_ns
 
 
 class Waiting:
@@ -57,8 +72,8 @@ class Waiting:
         queue.append(ticket)
         self._sizes[ticket.bucket] += 1
         self._count += 1
-        if ticket.expires_ns is not None:
-            heappush(self._expiring, (ticket.expires_ns, ticket.request.id, ticket))
+        if (out_ns := ticket.out_ns) is not None:
+            heappush(self._expiring, (out_ns, ticket.request.id, ticket))
 
     def oldest(self) -> Ticket | None:
         """The one that was due first; None where none waits."""
@@ -89,7 +104,7 @@ class Waiting:
         return taken
 
     def expired(self, now_ns: int) -> Iterator[Ticket]:
-        """Those that have waited too long by now, each of them once; they wait no longer."""
+        """Those that have waited too long by now, or whose client has hung up, each of them once; they wait no longer."""
         while self._expiring and (self._expiring[0][0] <= now_ns or not self._expiring[0][2].waiting):
             ticket = heappop(self._expiring)[2]
             if ticket.waiting:
@@ -98,7 +113,7 @@ class Waiting:
 
     @property
     def next_expiry_ns(self) -> int | None:
-        """When the next one will have waited too long; None for never."""
+        """When the next one will have waited too long, or its client hangs up; None for never."""
         while self._expiring and not self._expiring[0][2].waiting:
             heappop(self._expiring)
         return self._expiring[0][0] if self._expiring else None

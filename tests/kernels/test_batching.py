@@ -111,6 +111,28 @@ def test_a_deadline_of_nothing_serves_nobody_and_ends():
     assert run.answers == [EXPIRED, EXPIRED]
 
 
+def test_a_client_that_hangs_up_while_it_waits_is_cancelled_exactly_then_and_makes_room():
+    run = serve([0, 1, 2, 9], policy="greedy", in_flight=1, queue_limit=2, patience=5.0, takes_ms=lambda n: 8.0 if n > 1 else 7.5)
+    assert run.answers == [CANCELLED, CANCELLED, CANCELLED, CANCELLED]
+    assert run.batches == [[0], [3]], "nobody computes for those who are gone"
+    for due, done in list(zip(run.column("due_ns"), run.column("done_ns"), strict=True))[1:3]:
+        assert 0 <= done - due - 5 * MS <= SLACK_NS
+
+
+def test_an_answer_that_comes_after_its_client_hung_up_is_no_answer():
+    run = serve([0, 20], policy="greedy", in_flight=1, patience=8.0, takes_ms=lambda n: 10.0 if not n - 1 else 1.0)
+    assert run.answers == [CANCELLED, CANCELLED]
+    assert run.ms("done_ns") == [10, 30]
+    assert serve([0], policy="greedy", patience=10.5).answers == [SERVED]
+
+
+def test_whoever_is_first_ends_the_waiting_the_client_or_the_server():
+    patient = serve([0, 1], policy="greedy", in_flight=1, deadline=3.0, patience=50.0)
+    hasty = serve([0, 1], policy="greedy", in_flight=1, deadline=50.0, patience=3.0)
+    assert patient.answers == [SERVED, EXPIRED]
+    assert hasty.answers[1] == CANCELLED
+
+
 # ---- lengths -------------------------------------------------------------------------------------------------
 
 
@@ -188,19 +210,20 @@ def test_a_toggle_of_the_rate_acts_at_once():
     in_flight=st.integers(1, 4),
     queue_limit=st.integers(1, 20),
     deadline=st.none() | st.floats(0, 60),
+    patience=st.none() | st.floats(0, 80),
     slo=st.none() | st.floats(1, 60),
     fixed_ms=st.floats(0.001, 20),
     buckets=st.booleans(),
     fails=st.sets(st.integers(0, 59), max_size=3),
 )
 def test_every_request_gets_one_answer_and_no_bound_is_broken(
-    due, policy, max_batch, max_delay, in_flight, queue_limit, deadline, slo, fixed_ms, buckets, fails
+    due, policy, max_batch, max_delay, in_flight, queue_limit, deadline, patience, slo, fixed_ms, buckets, fails
 ):
     lengths = [1 + 37 * (number % 5) for number in range(len(due))]
     run = serve(
         [ns / 1000 for ns in due], lambda n: fixed_ms + n, lengths=lengths, fails=sorted(fails), policy=policy,
         max_batch=max_batch, max_delay=max_delay, in_flight=in_flight, queue_limit=queue_limit, deadline=deadline, slo=slo,
-        bucket_by_length=buckets,
+        bucket_by_length=buckets, patience=patience,
     )  # fmt: skip
     assert run.column("request") == list(range(len(due)))
     sent = [request for batch in run.batches for request in batch]
@@ -209,6 +232,10 @@ def test_every_request_gets_one_answer_and_no_bound_is_broken(
     assert all(first == -1 or first >= due for first, due in zip(run.column("first_ns"), run.column("due_ns"), strict=True))
     for batch in run.batches:
         answers = {run.answers[request] for request in batch}
-        assert answers == ({FAILED} if fails & set(batch) else {SERVED})
-    if deadline is None and queue_limit >= len(due) and policy != "adaptive":
+        answers -= {CANCELLED} if patience is not None and not fails & set(batch) else set()
+        assert answers <= ({FAILED} if fails & set(batch) else {SERVED})
+    for request, (answer, latency_ms) in enumerate(zip(run.answers, run.latency_ms, strict=True)):
+        if answer is SERVED and patience is not None:
+            assert latency_ms <= patience, request
+    if deadline is None and patience is None and queue_limit >= len(due) and policy != "adaptive":
         assert set(run.answers) <= {SERVED, FAILED}

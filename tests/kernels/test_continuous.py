@@ -119,6 +119,16 @@ def test_a_request_that_waits_until_its_deadline_expires_but_not_one_that_is_on_
     assert run.ms("done_ns") == [50, 21]
 
 
+def test_a_client_that_hangs_up_leaves_between_two_tokens_and_makes_room():
+    run = generate([0, 0], [9, 2], max_batch=1, patience=25.0)
+    assert run.answers == [CANCELLED, CANCELLED]
+    assert run.batches == [[0], [0], [0]], "the turn on its way ends; no further token is made"
+    assert run.ms("done_ns") == [25, 25]
+    other = generate([0, 12], [9, 1], max_batch=1, patience=35.0)
+    assert other.answers == [CANCELLED, CANCELLED]
+    assert generate([0, 12], [3, 1], max_batch=1, patience=35.0).answers == [SERVED, SERVED]
+
+
 def test_when_the_time_is_up_what_has_come_gets_all_its_tokens():
     run = generate(OpenLoop(100, "constant"), [4] * 1000, budget=Budget(seconds=0.1, warmup=0))
     assert set(run.answers) == {SERVED}
