@@ -9,6 +9,7 @@ _CATALOGUE = {
     "pipeline": "labkit.experiments.pipeline",
     "batching": "labkit.experiments.batching",
     "continuous": "labkit.experiments.continuous",
+    "offload": "labkit.experiments.offload",
 }
 
 __all__ = ["Experiment", "experiment", "experiments"]

@@ -26,6 +26,12 @@ class Buffers:
         """A device tensor in the buffer of `slot`."""
         return self._view(self._on_device, slot, shape, dtype, self._device, False)
 
+    def drop(self, slot: int) -> None:
+        """Let go of a slot's buffers on both sides; nothing that was submitted may still use them."""
+        self._on_device.pop(slot, None)
+        for pinned in (False, True):
+            self._host.pop((slot, pinned), None)
+
     def held_bytes(self) -> int:
         """Bytes allocated on both sides."""
         return sum(buffer.numel() for buffer in [*self._host.values(), *self._on_device.values()])
