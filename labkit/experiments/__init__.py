@@ -9,6 +9,7 @@ _CATALOGUE = {
     "pipeline": "labkit.experiments.pipeline",
     "batching": "labkit.experiments.batching",
     "continuous": "labkit.experiments.continuous",
+    "tenants": "labkit.experiments.tenants",
     "offload": "labkit.experiments.offload",
 }
 

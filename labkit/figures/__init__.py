@@ -15,6 +15,7 @@ from labkit.figures.shown import Shown, shown_of
 from labkit.figures.side_by_side import side_by_side
 from labkit.figures.speedups import speedups
 from labkit.figures.sweep import sweep_figure
+from labkit.figures.tenants import tenants
 from labkit.figures.throughput_over_time import throughput_over_time
 from labkit.figures.timeline import timeline, two_timelines
 from labkit.figures.utilization import utilization
@@ -43,6 +44,7 @@ __all__ = [
     "side_by_side",
     "speedups",
     "sweep_figure",
+    "tenants",
     "throughput_over_time",
     "timeline",
     "two_timelines",

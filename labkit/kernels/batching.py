@@ -140,11 +140,15 @@ class Server:
             if sent.last.status is Status.OK:
                 self._answer(sent, Answer.SERVED, sent.last.end_ns)
                 took_ns = sent.last.end_ns - max(sent.first_ns, self._busy_until_ns)
-                self._times.learn(len(sent.tickets), took_ns)
+                self._learn(sent, took_ns)
                 self._workload.answered(sent.step, [ticket.request for ticket in sent.tickets], sent.last)
             else:
                 self._answer(sent, self._failure(sent), self._device.now())
             self._busy_until_ns = max(sent.last.end_ns, self._busy_until_ns)
+
+    def _learn(self, sent: Sent, took_ns: int) -> None:
+        """A batch that was served took so long, from when the device took it up."""
+        self._times.learn(len(sent.tickets), took_ns)
 
     def _failure(self, sent: Sent) -> Answer:
         """Read why a batch failed, so that it fails alone and the run goes on."""

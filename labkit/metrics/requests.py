@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from labkit.metrics.fairness import Fairness, fairness
 from labkit.metrics.metric import Metric
 from labkit.metrics.percentiles import percentile, percentile_name
 from labkit.metrics.window import Window
@@ -45,6 +46,7 @@ class RequestSummary:
     lateness    of the load generator, by `p50` and `p99`, in ns
     first_token, per_token  of requests that are answered in tokens: from when each was due to its first, and from there to the last, for each
                 further token; like latency, {} where none was made
+    fairness    of a server with several tenants: each of them, and how evenly service was shared; None without
     """
 
     sent: int
@@ -61,6 +63,7 @@ class RequestSummary:
     lateness: dict[str, Metric]
     first_token: dict[str, Metric] = field(default_factory=dict)
     per_token: dict[str, Metric] = field(default_factory=dict)
+    fairness: Fairness | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: strict JSON can hold it."""
@@ -74,6 +77,8 @@ class RequestSummary:
             known[name] = Metric(**data[name])
         for name in ("latency", "waiting", "lateness", "first_token", "per_token"):
             known[name] = {key: Metric(**metric) for key, metric in data[name].items()}
+        if data.get("fairness") is not None:
+            known["fairness"] = Fairness.from_dict(data["fairness"])
         known["batch_sizes"] = {int(size): count for size, count in data["batch_sizes"].items()}
         return cls(**known)
 
@@ -84,6 +89,7 @@ class RequestSummary:
         named |= {f"per output token {name}": metric for name, metric in self.per_token.items()}
         named |= {f"waiting {name}": metric for name, metric in self.waiting.items()}
         named |= {metric.name: metric for metric in (self.goodput, self.offered, self.unserved, self.batch_size, self.padding, self.in_system)}
+        named |= {} if self.fairness is None else self.fairness.metrics()
         return named | {f"lateness {name}": metric for name, metric in self.lateness.items()}
 
 
@@ -92,11 +98,13 @@ class Counted:
     """The requests of one run that count, as columns of `Trace.requests`, and for how long they came.
 
     all_answers  answer → how many, of all requests
+    fairness     of the run, where it has tenants
     """
 
     columns: dict[str, np.ndarray]
     span_ns: int
     all_answers: dict[int, int]
+    fairness: Fairness | None = None
 
 
 def counted_requests(trace: Trace, window: Window, warmup_steps: int) -> Counted:
@@ -109,7 +117,8 @@ def counted_requests(trace: Trace, window: Window, warmup_steps: int) -> Counted
     inside = due >= since
     last = int(due[inside].max()) if inside.any() else since
     first = max(since, int(due[inside].min())) if since < 0 and inside.any() else since
-    return Counted({name: column[inside] for name, column in columns.items()}, max(last - first, 0), answers)
+    counted = {name: column[inside] for name, column in columns.items()}
+    return Counted(counted, max(last - first, 0), answers, fairness(trace, counted, max(last - first, 0)))
 
 
 def request_summary(rounds: Sequence[Counted]) -> RequestSummary | None:
@@ -137,6 +146,7 @@ def request_summary(rounds: Sequence[Counted]) -> RequestSummary | None:
         padding=_padding(rounds),
         in_system=_in_system(int((done - due).sum()), span_ns, len(due)),
         lateness=_times(columns["admitted_ns"] - due, "lateness", _LATE, LATE_QUANTILES),
+        fairness=rounds[-1].fairness,
         **_tokens(columns, served),
     )
 

@@ -142,6 +142,8 @@ def _facts(summary: Summary | None, trace: Trace, window: Window, warmup_steps: 
         yield f"{_count(len(window.rows), 'completion')} counted{excluded}"
     open_loop = is_open_loop(trace)
     yield OPEN if open_loop else CLOSED
+    if summary is not None and summary.requests is not None and summary.requests.fairness is not None:
+        yield from summary.requests.fairness.starved
     if summary is None or not window.steady:
         return
     if (limit := capacity(summary)) is not None:

@@ -20,12 +20,12 @@ from labkit.panel.explain import explanations
 from labkit.panel.state import Result
 from labkit.report.table import side_by_side_table
 
-REQUEST_SLOTS = ("latency over time", "batch sizes")
+REQUEST_SLOTS = ("latency over time", "batch sizes", "tenants")
 """Of runs that serve."""
 VIEW_SLOTS = ("why", "critical path", "path drawn", "what if", "mistakes", "mistakes told")
 SLOTS = (
     "words", "guess", "side by side", "throughput over time", "latency over time", "utilization", "timeline",
-    "distribution", "batch sizes", *VIEW_SLOTS,
+    "distribution", "batch sizes", "tenants", *VIEW_SLOTS,
 )  # fmt: skip
 """The places below the panel, in order."""
 
@@ -69,6 +69,8 @@ def page(result: Result, runs: Sequence[Shown]) -> Iterator[tuple[str, Bundle]]:
     yield "distribution", figure_bundle(figures.latency_distribution(runs) if serving else figures.distribution(runs))
     if serving:
         yield "batch sizes", figure_bundle(figures.batch_sizes(runs))
+    if any(run.summary.requests is not None and run.summary.requests.fairness is not None for run in runs):
+        yield "tenants", figure_bundle(figures.tenants(runs))
     for slot, what in explanations(result.views, runs[-1], result.first_step):
         yield slot, _bundle(what)
 
