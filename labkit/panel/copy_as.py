@@ -17,6 +17,7 @@ from labkit.panel.machines import changed_words, figures_set
 NOTEBOOKS: Mapping[str, str] = {
     "pipeline": "notebooks/01_pipelined_training.ipynb",
     "batching": "notebooks/03_dynamic_batching.ipynb",
+    "offload": "notebooks/04_offload.ipynb",
 }
 """The notebook of an experiment."""
 

@@ -19,7 +19,7 @@ from labkit.store import StoredRun, load_run
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-START, PIPELINED, TRUST, SERVING = NOTEBOOKS
+START, PIPELINED, TRUST, SERVING, OFFLOAD = NOTEBOOKS
 PLOTLY = "application/vnd.plotly.v1+json"
 SETTINGS = {"prefetch": 4, "batch_size": 4, "image_size": 32, "device": "cpu", "seconds": 1.0}
 
@@ -185,6 +185,18 @@ def test_the_notebook_of_a_server_runs_headless_and_shows_every_figure(tmp_path:
     expected += ["Latency p99 against throughput"]
     assert [title for title, words in zip(titles, expected, strict=True) if words not in title] == []
     assert "latency p99" in str(done.shown("text/html"))
+    assert done.path.stat().st_size <= 1_000_000
+
+
+def test_the_notebook_of_offloading_runs_headless_and_shows_every_figure(tmp_path: Path) -> None:
+    result = papermill(tmp_path, "out.ipynb", {"device": "cpu", "width": 64, "layers": 4, "seconds": 1.0}, OFFLOAD)
+    assert result.returncode == 0, result.stderr
+    done = executed(tmp_path / "out.ipynb", tmp_path / "runs")
+    titles = [figure["layout"]["title"]["text"] for figure in done.shown(PLOTLY)]
+    expected = ["Side by side", "Throughput over time", "Where the time of each lane went", "Timeline", "Distribution"]
+    expected += ["Timelines", "Throughput over batch size", "Side by side"]
+    assert [title for title, words in zip(titles, expected, strict=True) if words not in title] == []
+    assert "random weights: " in done.printed
     assert done.path.stat().st_size <= 1_000_000
 
 
