@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.experiments.batching import BatchingKnobs
-from labkit.schedule import Answer, Budget
+from labkit.schedule import Answer, Budget, Request
 from labkit.schedule.arrivals import OpenLoop
-from tests.kernels.serving import MS, SLACK_NS, serve
+from tests.kernels.serving import MS, SLACK_NS, Model, serve
 
 SERVED, REJECTED, EXPIRED, FAILED, CANCELLED = Answer
 
@@ -131,6 +131,49 @@ def test_whoever_is_first_ends_the_waiting_the_client_or_the_server():
     hasty = serve([0, 1], policy="greedy", in_flight=1, deadline=50.0, patience=3.0)
     assert patient.answers == [SERVED, EXPIRED]
     assert hasty.answers[1] == CANCELLED
+
+
+class Nested:
+    """Requests that call the same server before they are answered themselves: a child is due when its parent has been computed, and the
+    parent has its answer when the child has."""
+
+    def __init__(self, parents_ms: list[float], deep: int):
+        self.next_ns: int | None = 0
+        self._due = [(round(ms * MS), number, 0) for number, ms in enumerate(parents_ms)]
+        self._deep, self._number, self._known = deep, 0, {}
+        self.answered_ns: dict[int, int] = {}
+
+    def take(self, now_ns: int) -> list[Request]:
+        self._due.sort()
+        taken = []
+        while self._due and self._due[0][0] <= now_ns:
+            due_ns, parent, level = self._due.pop(0)
+            self._known[self._number] = (parent, level)
+            taken.append(Request(self._number, due_ns))
+            self._number += 1
+        self.next_ns = self._due[0][0] if self._due else None
+        return taken
+
+    def turn(self, now_ns: int, rate: float, shape: str) -> None:
+        """They come as they come."""
+
+    def computed(self, request: int, done_ns: int) -> None:
+        parent, level = self._known[request]
+        if level == self._deep:
+            self.answered_ns[parent] = done_ns
+        else:
+            self._due.append((done_ns, parent, level + 1))
+
+
+@pytest.mark.parametrize("policy", ["none", "fixed", "greedy", "adaptive"])
+@pytest.mark.parametrize("in_flight", [1, 2])
+def test_a_request_that_calls_the_same_server_never_blocks_itself(policy: str, in_flight: int, monkeypatch: pytest.MonkeyPatch):
+    nested = Nested([0, 1, 2, 3, 50], deep=3)
+    monkeypatch.setattr(Model, "answered", lambda self, step, requests, handle: [nested.computed(each.id, handle.end_ns) for each in requests])
+    run = serve(nested, policy=policy, in_flight=in_flight, max_batch=4, max_delay=5.0)
+    assert sorted(nested.answered_ns) == [0, 1, 2, 3, 4], "every parent has its answer"
+    assert run.answers == [SERVED] * 20
+    assert all(nested.answered_ns[parent] >= 4 * 10 * MS for parent in nested.answered_ns)
 
 
 # ---- lengths -------------------------------------------------------------------------------------------------
