@@ -109,10 +109,12 @@ class Book:
             account.used_ns = 0.0
             account.free_ns = min(account.free_ns, now_ns + period_ns)
 
-    def by_weight(self) -> None:
-        """Every tenant has its share by weight."""
+    def begin_anew(self, now_ns: int) -> None:
+        """Under another discipline nobody is owed anything for what was before, and every tenant has its share by weight."""
+        self._now_virtual, self._period_began_ns = 0.0, now_ns
         for account in self.accounts:
-            account.share = account.fair
+            account.virtual = account.used_ns = 0.0
+            account.free_ns, account.share = now_ns, account.fair
 
 
 def fifo(book: Book, heads: dict[int, Ticket], now_ns: int, knobs: Any, idle: bool) -> Turn:

@@ -107,6 +107,7 @@ class SharedServer(Server):
         self._waiting = Queues(len(self._tenants))
         self._book = Book([each.weight for each in self._tenants], [each.priority for each in self._tenants])
         self._charged: dict[int, dict[int, float]] = {}
+        self._share = ""
         device.recorder.meta["tenants"] = [{"name": each.name, "weight": each.weight, "priority": each.priority} for each in self._tenants]
 
     # ---- taking in ----------------------------------------------------------------------------------------
@@ -134,10 +135,11 @@ class SharedServer(Server):
         """Send what the discipline and the policy want sent; when they want to be asked again."""
         knobs = self._steps.knobs
         period_ns = int(knobs.period * NS_PER_MS)
+        if knobs.share != self._share:
+            self._share = knobs.share
+            self._book.begin_anew(self._device.now())
         if knobs.share == "elastic":
             self._book.move_shares(self._device.now(), period_ns, [len(queue) for queue in self._waiting.of])
-        else:
-            self._book.by_weight()
         while len(self._waiting) and len(self._running) < knobs.in_flight:
             now_ns = self._device.now()
             turn = DISCIPLINES[knobs.share](self._book, self._waiting.heads_of_all(), now_ns, knobs, not self._running)

@@ -47,6 +47,7 @@ class Offloaded(Workload):
         self._whole = PackedLayer(shapes, "fp32")
         self._packed = self._whole if knobs.weights == "fp32" else PackedLayer(shapes, knobs.weights)
         self._costs: dict[int, Cost] = {}
+        self._batches: dict[int, torch.Tensor] = {}
         self._strayed: float | None = None
         if self._real:
             self._set_up()
@@ -73,7 +74,8 @@ class Offloaded(Workload):
     def enter(self, step: Step) -> Op:
         """The batch comes to the device: rows of numbers, or of text."""
         size = self._rows(step.knobs.batch_size) * self._knobs.width * 4
-        return self.op("enter", BATCHES, lambda: self._batch(step.knobs.batch_size), Cost(bytes=size), step)
+        there = self._batch(step.knobs.batch_size) if self._real else None
+        return self.op("enter", BATCHES, lambda: there.to(self._device, non_blocking=True, copy=True), Cost(bytes=size), step)
 
     def fetch(self, step: Step, layer: int, place: int) -> list[Op]:
         """Read from disk where they lie there, unpack on a worker where that is asked for, copy."""
@@ -128,7 +130,10 @@ class Offloaded(Workload):
         """What the model is, and how large."""
         size, packed = self._whole.nbytes * self.layers, self._packed.nbytes * self.layers
         compressed = f", {format_bytes(packed)} packed ({packed / size:.3f} of it)" if packed != size else ""
-        return [f"random weights: {format_bytes(size)} in {self.layers} layers{compressed}"]
+        notes = [f"random weights: {format_bytes(size)} in {self.layers} layers{compressed}"]
+        if self._knobs.source == "disk" and not self._real:
+            notes.append("no disk is simulated: reads take as long as from host memory, as where the system keeps the whole file there")
+        return notes
 
     def results(self) -> dict[str, Any]:
         """Digest of the result, sizes, memory held, and how far compressed weights lead from the model's own result."""
@@ -189,13 +194,19 @@ class Offloaded(Workload):
         return batch_size * (TOKENS if self._knobs.model == "decoder" else 1)
 
     def _batch(self, batch_size: int) -> torch.Tensor:
-        """The same numbers whenever it is asked for: float32 [N, width], or [N, TOKENS, width] of a text's bytes."""
+        """The batch on the host, made once: float32 [N, width], or [N, TOKENS, width] of a text's bytes; pinned where a GPU wants that."""
+        if batch_size not in self._batches:
+            made = self._made_batch(batch_size)
+            self._batches = {batch_size: made.pin_memory() if self._device.type == "cuda" else made}
+        return self._batches[batch_size]
+
+    def _made_batch(self, batch_size: int) -> torch.Tensor:
         width, generator = self._knobs.width, torch.Generator().manual_seed(self._knobs.seed)
         if self._knobs.model == "mlp":
-            return torch.randn(batch_size, width, generator=generator).to(self._device)
+            return torch.randn(batch_size, width, generator=generator)
         vectors = torch.randn(BYTES, width, generator=generator)
         places = (np.arange(TOKENS)[None] + 4099 * np.arange(batch_size)[:, None]) % len(self._text)
-        return vectors[torch.from_numpy(self._text[places].astype(np.int64))].to(self._device)
+        return vectors[torch.from_numpy(self._text[places].astype(np.int64))]
 
     def _cost(self, knobs: Any) -> Cost:
         """Of a layer on a batch, counted on meta tensors, once for each size."""
@@ -206,12 +217,13 @@ class Offloaded(Workload):
                 hidden = torch.empty(shape)
             with torch.no_grad():
                 self._costs[knobs.batch_size], _ = footprint(lambda: form(hidden))
-        held = len(self.keeps(knobs)) * self._packed.nbytes + knobs.slots * self._brought(knobs).nbytes
+        unpacked = self._whole.nbytes if self._brought(knobs) is not self._whole else 0
+        held = (len(self.keeps(knobs)) + knobs.slots) * self._brought(knobs).nbytes + unpacked
         return self._costs[knobs.batch_size]._replace(resident=held)
 
     def _similarity(self) -> float:
         """Mean cosine similarity of the results with compressed weights and with the model's own, over a few rows."""
-        own = packed = self._batch(REFERENCE_ROWS)
+        own = packed = self._made_batch(REFERENCE_ROWS).to(self._device)
         data = torch.empty(self._packed.nbytes, dtype=torch.uint8)
         for layer in range(self.layers):
             weights = layer_of(self._knobs.model, self._knobs.width, self._knobs.seed, layer).to(self._device)

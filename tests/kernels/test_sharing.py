@@ -216,6 +216,16 @@ def test_the_discipline_is_turned_while_it_runs():
     assert order[:9] == [0] * 9 and order[11:30] == [1] * 19
 
 
+def test_under_another_discipline_nobody_is_owed_anything_for_what_was_before():
+    """A had the device for a second; under fair queueing it is not shut out until B has had a second as well."""
+    tenants = [alone("A"), alone("B")]
+    later = TenantsKnobs.parse({"model": "fixed", "slo": None, "policy": "none", "in_flight": 1, "share": "wfq"})
+    requests = sorted([(0.0, 0)] * 200 + [(1000.0, 1)] * 100)
+    run = serve_tenants(tenants, requests, share="fifo", changes=lambda now_ns: later if now_ns >= 1005 * MS else None)
+    after = [batch[0] for batch in run.batches_by_tenant[102:140]]
+    assert max(len(stretch) for stretch in _runs(after)) <= 2
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     requests=st.lists(st.tuples(st.integers(0, 120), st.integers(0, 3)), min_size=1, max_size=50).map(sorted),
