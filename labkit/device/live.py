@@ -37,6 +37,7 @@ class LiveDevice:
         self._watched: frozenset[int] = frozenset()
         self._host_gate: Any = None
         self._woken_by = -1
+        self._called, self._hears_calls = False, True
         self._next_id = 0
         self._failed: dict[int, Handle] = {}
         self._cancelled = False
@@ -112,6 +113,19 @@ class LiveDevice:
             if lane.role == role:
                 threads.resize(width)
 
+    def wake(self) -> None:
+        """End the host's wait, or the next one where it does not wait now, as if its time had come. Safe from any thread.
+
+        For programs whose intent comes from outside while they wait, such as a server whose requests another thread brings.
+        """
+        gate = None
+        with self._lock:
+            if self._hears_calls:
+                gate, self._host_gate = self._host_gate, None
+            self._called = gate is None
+        if gate is not None:
+            gate.release()
+
     def cancel(self) -> None:
         """Drop what has not started and wake the host. Safe from any thread, and more than once."""
         with self._lock:
@@ -156,11 +170,14 @@ class LiveDevice:
         return threads
 
     def _hold(self, awaited: Sequence[Handle], until: int | None, spin: bool) -> int:
-        """Hold the host until one of `awaited` is done; its id, or -1 if the time came or the run was cancelled."""
+        """Hold the host until one of `awaited` is done; its id, or -1 if the time came, somebody called, or the run was cancelled."""
         gate = Lock()
         gate.acquire()
         with self._lock:
             if self._cancelled:
+                return -1
+            if self._called and self._hears_calls:
+                self._called = False
                 return -1
             for handle in awaited:
                 if handle.status is not _PENDING:
@@ -187,8 +204,10 @@ class LiveDevice:
             gate.acquire(timeout=left_ns / NS_PER_S)
 
     def _wait_until_done(self, handle: Handle) -> None:
+        self._hears_calls = False  # they are for the program's own waits
         while handle.status is _PENDING and not self._cancelled:
             self.wait([handle])
+        self._hears_calls = True
         if handle.status is _PENDING:
             handle.gate.acquire()
             handle.gate.release()

@@ -14,7 +14,7 @@ from tests.bench.contender import ROOT
 from tests.bench.measure import BenchError
 
 FOLDER = ROOT / ".venv-bench"
-PEERS = ("spdl-core", "grain", "simpy", "HolisticTraceAnalysis", "batched")
+PEERS = ("spdl-core", "grain", "simpy", "HolisticTraceAnalysis", "batched", "mosec", "litserve", "mlcommons-loadgen", "accelerate")
 CONSTRAINTS = ROOT / "constraints.txt"
 
 

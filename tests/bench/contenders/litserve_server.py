@@ -1,10 +1,19 @@
-"""LitServe with the model of a known cost; see `mosec_server.py`. ZeroMQ between its processes (`fast_queue`), which its documentation advises from 100 requests a second on."""
+"""LitServe with the model of a known cost: `python -m tests.bench.contenders.litserve_server --port PORT --max-batch N --delay-ms MS`.
 
-import sys
+`fast_queue` is ZeroMQ between its processes, which its documentation advises from 100 requests a second on.
+"""
+
+import signal
 
 import litserve
 
-from tests.bench.contenders.http_model import MODEL, answer
+from tests.bench.contenders.http_model import (
+    answer,
+    end_with_the_benchmark,
+    options,
+    stand_with_the_model,
+    stand_with_the_server,
+)
 
 
 class Model(litserve.LitAPI):
@@ -12,6 +21,7 @@ class Model(litserve.LitAPI):
 
     def setup(self, device: str) -> None:
         """Nothing to load."""
+        stand_with_the_model()
 
     def decode_request(self, request: dict) -> dict:
         """JSON as it came."""
@@ -35,7 +45,10 @@ class Model(litserve.LitAPI):
 
 
 if __name__ == "__main__":
-    model = Model(max_batch_size=MODEL.max_batch, batch_timeout=MODEL.delay_ms / 1000, api_path="/inference")
+    asked = options()
+    end_with_the_benchmark()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # LitServe waits for its processes after a Ctrl-C only
+    stand_with_the_server()
+    model = Model(max_batch_size=asked.max_batch, batch_timeout=asked.delay_ms / 1000, api_path="/inference")
     server = litserve.LitServer(model, accelerator="cpu", workers_per_device=1, fast_queue=True)
-    port = int(sys.argv[sys.argv.index("--port") + 1])
-    server.run(host="127.0.0.1", port=port, num_api_servers=1, generate_client_file=False, log_level="warning", access_log=False)
+    server.run(host="127.0.0.1", port=asked.port, num_api_servers=1, generate_client_file=False, log_level="warning", access_log=False)
