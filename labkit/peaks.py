@@ -7,16 +7,19 @@ from typing import Any
 
 from labkit.errors import ExperimentError
 from labkit.experiments import Experiment, experiment
-from labkit.lab import ended_run, job_of, writable
+from labkit.lab import ended_run, job_of, saved, writable
 from labkit.metrics.promise import Peak, Promise, Trial, find_peak, judge_trial, read_promise
 from labkit.metrics.requests import counted_requests
 from labkit.metrics.window import steady_window
+from labkit.result import Run
 from labkit.runner.workers import Workers
 from labkit.schedule import Budget
 from labkit.units import NS_PER_MS
 
 SECONDS = 5.0
 WARMUP = 20
+BEGIN = 50.0
+"""Requests per second to begin with where no rate is given."""
 LONGEST = 12.0
 """How many times as long a trial may take where requests are rare."""
 
@@ -52,17 +55,26 @@ def peak(
     with Workers() as workers:
 
         def try_at(rate: float, number: int) -> Trial:
-            values = chosen.model_copy(update={"rate": rate, "seed": chosen.seed + number})
-            length = min(max(seconds, 1.2 * promise.needed / rate), LONGEST * seconds)
-            job = job_of(catalogued, values, device, Budget(seconds=length, warmup=WARMUP))
-            started = datetime.now().astimezone()
-            run = ended_run(job, workers.run(job), started, out).checked()
-            trace = run.trace
-            assert trace is not None, "a run that succeeded has a trace"
-            trial = judge_trial(promise, rate, counted_requests(trace, steady_window(trace, WARMUP), WARMUP))
+            length = max(seconds, 1.2 * promise.needed / rate)
+            run, trial = try_for(min(length, LONGEST * seconds), rate, number)
+            while trial is not None and trial.n < promise.needed and length < LONGEST * seconds:  # they came in a lull
+                length *= 2
+                run, trial = try_for(min(length, LONGEST * seconds), rate, number)
+            saved(run, out).checked()
+            assert trial is not None, "a run that succeeded has a trace"
             if on_trial is not None:
                 on_trial(trial)
             return trial
 
+        def try_for(length: float, rate: float, number: int) -> tuple[Run, Trial | None]:
+            values = chosen.model_copy(update={"rate": rate, "seed": chosen.seed + number})
+            job = job_of(catalogued, values, device, Budget(seconds=length, warmup=WARMUP))
+            started = datetime.now().astimezone()
+            run = ended_run(job, workers.run(job), started, None)
+            if run.record.status != "ok" or run.trace is None:
+                return run, None
+            return run, judge_trial(promise, rate, counted_requests(run.trace, steady_window(run.trace, WARMUP), WARMUP))
+
         simulated = job_of(catalogued, chosen, device, Budget(steps=1)).simulated
-        return find_peak(promise, try_at, chosen.rate, precision, measured=not simulated)
+        begin = BEGIN if chosen.rate is None else chosen.rate
+        return find_peak(promise, try_at, begin, precision, measured=not simulated)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from labkit.errors import ExperimentError
+from pydantic import model_validator
+
 from labkit.experiments.batching import BatchingKnobs, widths
 from labkit.experiments.batching import prepare as prepare_server
 from labkit.experiments.experiment import Experiment
@@ -33,6 +34,13 @@ class TenantsKnobs(BatchingKnobs):
     period: float = knob(100.0, "how far static and elastic shares save up, and how often elastic ones move", unit="ms", ge=1, le=60_000)
     tenants: str | None = knob(None, "a tenants.yaml; none: three examples", live=False)
 
+    @model_validator(mode="after")
+    def _knows_whose_requests_come(self) -> Self:
+        """Recorded arrivals do not say."""
+        if self.replay is not None:
+            raise ValueError(f"replay={self.replay!r} does not say whose its requests are; allowed here: none, with rate and arrivals of each tenant in its file")
+        return self
+
 
 def prepare(knobs: TenantsKnobs, where: str) -> Any:
     """The workload for one set of cold knobs, with the tenants. Raises DataError."""
@@ -48,9 +56,7 @@ def tenants_for(knobs: TenantsKnobs) -> Sequence[Tenant]:
 
 
 def arrivals(knobs: TenantsKnobs) -> Arrivals:
-    """The schedule of requests. Raises DataError; ExperimentError for recorded arrivals, which do not say whose they are."""
-    if knobs.replay is not None:
-        raise ExperimentError("replay gives arrivals that do not say whose they are: the experiment tenants takes rate and arrivals of each tenant from its file")
+    """The schedule of requests. Raises DataError."""
     return TenantArrivals(tenants_for(knobs), knobs.rate, knobs.arrivals, knobs.seed)
 
 

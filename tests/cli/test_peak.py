@@ -54,3 +54,9 @@ def test_what_cannot_be_searched_is_refused(labkit: Callable, words: list[str], 
     refused = labkit(*words)
     assert refused.code == 2
     assert says in refused.err
+
+
+def test_the_peak_of_a_server_with_tenants_begins_where_it_likes(labkit: Callable) -> None:
+    told = labkit("peak", "tenants", *FIXED[2:], "--slo", "p95:20ms", "--policy", "none")
+    assert told.code == 0, told.err
+    assert "50 requests/s: kept" in told.err and "requests/s keep p95 ≤ 20 ms" in told.out

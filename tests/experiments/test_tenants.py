@@ -149,7 +149,7 @@ def test_a_failed_file_is_a_failed_run_with_the_reason(tmp_path: Path):
     assert run.record.status == "failed" and "nowhere.yaml' cannot be read as YAML: No such file" in run.record.reason
 
 
-@pytest.mark.parametrize(("knobs", "words"), [({"share": "lottery"}, "share"), ({"ageing": 0}, "ageing"), ({"period": 0}, "period"), ({"rate": 0}, "rate"), ({"arrivals": "weekly"}, "arrivals")])
+@pytest.mark.parametrize(("knobs", "words"), [({"share": "lottery"}, "share"), ({"ageing": 0}, "ageing"), ({"period": 0}, "period"), ({"rate": 0}, "rate"), ({"arrivals": "weekly"}, "arrivals"), ({"replay": "x.csv"}, "does not say whose")])
 def test_a_knob_that_cannot_be_is_refused(knobs: dict[str, Any], words: str):
     with pytest.raises(KnobError, match=words):
         TenantsKnobs.parse(knobs)
