@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labkit import lab
-from labkit.errors import ExperimentError, RunFailed
+from labkit.errors import ExperimentError, RunFailed, TraceError
 from labkit.metrics.unit_slices import HOST
 from labkit.metrics.whatif import PER_RUN, Change, Replays
 from labkit.result import Compared, Run
@@ -96,9 +96,12 @@ def replays_of(run: Run) -> Replays:
 
 
 def by_replay(run: Run, change: Change, replays: Replays | None = None) -> Answer:
-    """A stage faster, a lane wider: the trace replayed. Raises RunFailed, TraceError."""
+    """A stage faster, a lane wider: the trace replayed. Raises RunFailed, TraceError; ExperimentError for a change that cannot be."""
     replays = replays or replays_of(run)
-    told = replays.ask(change)
+    try:
+        told = replays.ask(change)
+    except TraceError as error:  # what was asked for, not the trace, which could be replayed
+        raise ExperimentError(str(error)) from error
     return Answer(
         id=run.record.id, change=change.words, how="its trace, replayed", unit=_unit(run, replays), measured=replays.measured_items_per_s,
         as_it_was=replays.baseline_items_per_s, predicted=told.items_per_s, bound=_bound(told.items_per_s, told.busiest),

@@ -7,7 +7,7 @@ import pytest
 
 import labkit
 from labkit import figures
-from labkit.errors import ExperimentError, KnobError, MachineError, RunFailed, TraceError
+from labkit.errors import ExperimentError, KnobError, MachineError, RunFailed
 from labkit.metrics.compare import Ratio
 from labkit.metrics.critical_path import critical_path
 from labkit.metrics.whatif import Change
@@ -131,7 +131,7 @@ def test_in_code_it_answers_and_says_so(run: Run):
     what_if = WhatIf(run)
     assert what_if.set(widths={"workers": 2}).ratio > 1.5
     assert repr(what_if).startswith("workers 2 wide: ")
-    with pytest.raises(TraceError, match="which is no op or lane of this trace"):
+    with pytest.raises(ExperimentError, match="which is no op or lane of this trace"):
         what_if.set(scale={"nothing": 0.5})
     assert repr(what_if).startswith("workers 2 wide: "), "a wrong question changes nothing"
 

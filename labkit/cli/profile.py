@@ -8,8 +8,8 @@ from labkit.cli.flags import add_json, parser, settings
 from labkit.cli.main import OK
 from labkit.cli.words import print_json, say
 from labkit.device.machine import Machine, load_machine
-from labkit.errors import StoreError
-from labkit.experiments.target import DTYPES, target
+from labkit.errors import ExperimentError, LabkitError, StoreError
+from labkit.experiments.target import DTYPES, forms_of, said, target
 from labkit.figures.numbers import grouped
 from labkit.profile import Placed, TaskProfile, place, profile
 from labkit.profile.roofline import sentence
@@ -35,7 +35,12 @@ def main(arguments: list[str]) -> int:
     given = flags.parse_args(arguments)
     machine = load_machine(given.on)
     model, inputs = target(given.target, settings(given.knobs), given.batch, given.dtype)
-    found = profile(model, *inputs, train=given.train, optimizer=_optimizer(given.optimizer), name=given.target)
+    try:
+        found = profile(model, *inputs, train=given.train, optimizer=_optimizer(given.optimizer), name=given.target)
+    except LabkitError:
+        raise
+    except Exception as error:  # the model is the user's code
+        raise ExperimentError(f"the model of {given.target} failed on its inputs, {forms_of(inputs)}: {said(error)}") from error
     placed = place(found, machine)
     if given.html:
         _write(given.html, found, placed, machine)

@@ -27,6 +27,18 @@ def target(name: str, knobs: Mapping[str, Any], batch: int | None, dtype: str) -
     return model, tuple(each.to(kind) if isinstance(each, torch.Tensor) and each.is_floating_point() else each for each in inputs)
 
 
+def forms_of(inputs: tuple[Any, ...]) -> str:
+    """`float32 [2, 5]`, of each input."""
+    from labkit.workloads.batches import form_words
+
+    return form_words(inputs)
+
+
+def said(error: BaseException) -> str:
+    """`ValueError: what it says`."""
+    return f"{type(error).__name__}: {error}"
+
+
 def _of_experiment(name: str, knobs: Mapping[str, Any], batch: int | None) -> tuple[Any, tuple[Any, ...]]:
     """The image classifier of `pipeline`, on random pictures of its size. Raises ExperimentError for one without a model of labkit's."""
     import torch
@@ -49,9 +61,14 @@ def _of_factory(name: str) -> tuple[Any, tuple[Any, ...]]:
         factory = getattr(importlib.import_module(module_name), factory_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ExperimentError(f"{name!r}: {error}; give module:factory, where factory() returns (model, inputs)") from error
+    except Exception as error:  # the module is the user's code
+        raise ExperimentError(f"{module_name} cannot be imported: {said(error)}") from error
     if not callable(factory):
         raise ExperimentError(f"{name!r} is not callable; give module:factory, where factory() returns (model, inputs)")
-    made = factory()
+    try:
+        made = factory()
+    except (Exception, SystemExit) as error:  # so is the factory
+        raise ExperimentError(f"{name}() failed: {said(error)}; it takes nothing and returns (model, inputs)") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
         raise ExperimentError(f"{name}() returned {type(made).__name__}; it must return (model, inputs), inputs being a tensor or a tuple of them")
     model, inputs = made

@@ -1,6 +1,7 @@
 """`labkit why`, `whatif`, `wrong`, and `compare` of two runs: what they print, as JSON, and their exit codes."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -121,3 +122,27 @@ def test_a_file_that_is_no_trace_is_told_and_nothing_is_saved(labkit: Callable) 
     ended = labkit("import", "bad.json")
     assert ended.code == 1 and "has no list of traceEvents" in ended.err
     assert json.loads(labkit("list", "--json").out)["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def made():\n    raise SystemExit(3)", "mine:made() failed: SystemExit: 3; it takes nothing"),
+        ("def made(needed):\n    pass", "mine:made() failed: TypeError"),
+        ("import torch\ndef made():\n    return torch.nn.Linear(4, 4), torch.ones(2, 5)", "the model of mine:made failed on its inputs, (float32 [2, 5]): RuntimeError: mat1"),
+        ("def (", "mine cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_factory_or_a_model_of_one_s_own_that_fails_is_told_in_a_sentence(labkit, monkeypatch, source: str, says: str):
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    Path("mine.py").write_text(source)
+    ended = labkit("profile", "mine:made")
+    assert ended.code == 2
+    assert says in ended.err
+
+
+def test_a_change_that_cannot_be_is_wrong_input(labkit):
+    labkit("run", "pipeline", "--device", "simulated:l4", "--steps", "20")
+    for words, says in ((("--scale", "compute=-1"), "scale -1.0 of 'compute' is not allowed"), (("--width", "workers=0"), "width 0 of lane 'workers'")):
+        ended = labkit("whatif", "last", *words)
+        assert ended.code == 2 and says in ended.err
