@@ -30,16 +30,23 @@ class Affinity:
         """Whether threads are placed at all."""
         return len(self._cores) > 1
 
+    def use(self, cores: list[int]) -> None:
+        """Place all threads on these cores from now on; nothing where the system has no call for it."""
+        if self._cores:
+            with self._lock:
+                self._cores = sorted(cores)
+                self._place()
+
     def join(self, lane: Lane) -> None:
         """The calling thread serves `lane` from now on."""
-        if self.active:
+        if self._cores:
             with self._lock:
                 self._threads[threading.get_native_id()] = lane
                 self._place()
 
     def leave(self) -> None:
         """The calling thread is about to end."""
-        if self.active:
+        if self._cores:
             with self._lock:
                 self._threads.pop(threading.get_native_id(), None)
                 self._place()

@@ -52,17 +52,23 @@ class MeasuredCosts:
 
 
 class CostModel:
-    """Durations on one machine. `measured` op times, where there are any, go before the machine's figures."""
+    """Durations on one machine. `measured` op times, where there are any, go before the machine's figures.
+
+    compute_share  share of the GPU's compute units that kernels may use. As under MPS it scales the FLOP rate and leaves the memory
+                   bandwidth alone, which MPS does not divide (MIG does; NVIDIA MIG user guide, "CUDA concurrency mechanisms").
+                   A measured kernel is scaled as its cost is by the machine's figures.
+    """
 
     def __init__(self, machine: Machine, measured: MeasuredCosts | None = None):
         self.machine = machine
         self.measured = measured
+        self.compute_share = 1.0
 
     def duration_ns(self, name: str, role: str, cost: Cost) -> int:
         """How long an op occupies its lane, at least 1 ns."""
         known = self.measured.ops.get(name) if self.measured else None
         if known is not None:
-            return max(round(known.scaled_ns(cost)), 1)
+            return max(round(known.scaled_ns(cost) * self._slowed(role, cost)), 1)
         if role in ("h2d", "d2h"):
             return max(round(self._copy_ns(role, cost) + cost.fixed_ns), 1)
         if role == "compute" and self.machine.kind == "cuda":
@@ -90,10 +96,17 @@ class CostModel:
         threads = self.machine.kind == "cpu" or role in ("workers", "disk", "net")
         return round(self.machine.get("dispatch_ns") or 0) if threads else 0
 
-    def _kernel_ns(self, cost: Cost) -> float:
+    def _slowed(self, role: str, cost: Cost) -> float:
+        """How many times longer a measured op takes on its share of the compute units."""
+        if self.compute_share == 1.0 or role != "compute" or self.machine.kind != "cuda" or not cost.flop:
+            return 1.0
+        return self._kernel_ns(cost) / self._kernel_ns(cost, share=1.0)
+
+    def _kernel_ns(self, cost: Cost, share: float | None = None) -> float:
         figure = self.machine.__getitem__
         peak = "gpu_flop_per_s" if cost.bits == 16 else "gpu_fp32_flop_per_s"
-        by_flop = cost.flop / (figure(peak) * figure("gpu_flop_share")) if cost.flop else 0.0
+        share = self.compute_share if share is None else share
+        by_flop = cost.flop / (figure(peak) * figure("gpu_flop_share") * share) if cost.flop else 0.0
         by_bytes = cost.bytes / (figure("hbm_bytes_per_s") * figure("hbm_share"))
         return max(by_flop * NS_PER_S, by_bytes * NS_PER_S, cost.launches * figure("gpu_min_kernel_ns"))
 

@@ -60,6 +60,10 @@ class CpuDevice(LiveDevice):
         super().resize(role, width)
         self._note_oversubscription()
 
+    def use_cores(self, cores: list[int]) -> None:
+        """Place the lane threads on these cores from now on, compute apart from the others where there are enough."""
+        self._affinity.use(cores)
+
     def _note_oversubscription(self) -> None:
         cores = available_cores()
         busy = {role: self._widths.get(role, 1) * self._shares.get(role, 1) for role in ("workers", "compute")}

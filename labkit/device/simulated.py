@@ -51,8 +51,9 @@ class SimulatedDevice:
         self._retired: dict[tuple[Lane, int], int] = {}
         self._costs: dict[tuple[str, str, Any], tuple[int, int, int, OutOfDeviceMemory | None]] = {}
         self._cores: list[int] = []
-        one_core = machine.kind == "cpu" and machine.get("cores") == 1
-        self._core_roles = {"workers", "host", "compute"} if one_core else {"workers", "host"}
+        self.cores = int(machine.get("cores") or 0)
+        self.memory_bytes = machine.get("gpu_memory_bytes") if machine.kind == "cuda" else None
+        self._core_roles = self._roles_on_cores()
         self._link = Link(machine)
         self._now = 0
         self._next_id = 0
@@ -192,6 +193,31 @@ class SimulatedDevice:
                 self.recorder.close_unit(str(lane), unit, ends)
         self._share_cores()
 
+    @property
+    def compute_share(self) -> float:
+        """Share of the GPU's compute units that kernels may use."""
+        return self._model.compute_share
+
+    def share_compute(self, share: float) -> None:
+        """Give kernels this share of the GPU's compute units from the next op on. Raises DeviceError for a share that there is not."""
+        if not 0 < share <= 1:
+            raise DeviceError(f"a share of {share!r} of the compute units is not allowed: more than 0, at most 1")
+        self._model.compute_share = share
+        self._costs.clear()
+
+    def limit_cores(self, cores: int) -> None:
+        """Let the host have so many cores from the next op on; work that has been placed stays where it is."""
+        if cores < 1:
+            raise DeviceError(f"{cores!r} cores are not allowed: 1 or more")
+        self.cores = cores
+        self._core_roles = self._roles_on_cores()
+        self._share_cores()
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let ops have so much of the GPU's memory from the next one on; one that needs more fails."""
+        self.memory_bytes = memory_bytes
+        self._costs.clear()
+
     def cancel(self) -> None:
         """What has not started by now never will."""
         if self._cancelled_at is None:
@@ -224,15 +250,21 @@ class SimulatedDevice:
 
     def _too_large(self, name: str, cost: Cost) -> OutOfDeviceMemory | None:
         """Why an op does not fit into the GPU's memory; None where it does, and where the memory is the host's."""
-        memory = self.machine.get("gpu_memory_bytes") if self.machine.kind == "cuda" else None
+        memory = self.memory_bytes
         if memory is None or cost.resident <= memory:
             return None
         needs, has = format_bytes(cost.resident), format_bytes(memory)
-        return OutOfDeviceMemory(f"'{name}' needs {needs} of device memory at once; {self.machine.label} has {has}: use smaller batches")
+        whole = memory == self.machine.get("gpu_memory_bytes")
+        where = f"{self.machine.label} has {has}" if whole else f"its share of {self.machine.label} is {has}"
+        return OutOfDeviceMemory(f"'{name}' needs {needs} of device memory at once; {where}: use smaller batches")
+
+    def _roles_on_cores(self) -> set[str]:
+        """The lanes that share the host's cores: compute is among them where there is only one."""
+        return {"workers", "host", "compute"} if self.machine.kind == "cpu" and self.cores == 1 else {"workers", "host"}
 
     def _share_cores(self) -> None:
         """Workers share the cores that compute has not taken for itself; that matters only where there are too few."""
-        cores = int(self.machine.get("cores") or 0)
+        cores = self.cores
         computing = sum(len(units) for lane, units in self._units.items() if lane.role == "compute")
         if self.machine.kind == "cpu" and cores:
             cores = max(cores - computing, 1)  # the only core is everybody's

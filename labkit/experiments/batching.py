@@ -14,6 +14,7 @@ from labkit.knobs import Knobs, knob
 from labkit.schedule.arrivals import Arrivals, OpenLoop, Replay, Shape
 
 _FIXED_ONLY = "acts on the fixed model only"
+_NO_THREADS = "compute threads are those of the cpu device"
 
 
 class BatchingKnobs(Knobs):
@@ -44,6 +45,10 @@ class BatchingKnobs(Knobs):
     )  # fmt: skip
     model_size: Literal["small", "large"] = knob("small", "the residual CNN", live=False)
     image_size: int = knob(96, "side of the square images", unit="pixels", ge=16, le=1024, live=False)
+    threads: int | None = knob(
+        None, "cores that the compute lane of the cpu device computes with; none: one", ge=1, le=1024, live=False, inert={"cuda": _NO_THREADS, "simulated": _NO_THREADS},
+    )  # fmt: skip
+    allocation: str | None = knob(None, "an allocation policy: a policy.yaml, or the name of one that labkit ships", live=False)
     replay: str | None = knob(None, "a CSV file of arrival times in seconds, instead of rate and arrivals", live=False)
     seed: int = knob(0, "of the arrivals, the order and the weights", ge=0, le=2**31, live=False)
     data: str | None = knob(None, "a folder of images in class sub-folders, or a file of sentences; none: those that labkit ships", live=False)

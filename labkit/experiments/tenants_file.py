@@ -1,7 +1,6 @@
 """`tenants.yaml`: who shares the server, read strictly."""
 
 import difflib
-from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from labkit.data.strict_yaml import load_strict
 from labkit.errors import DataError
 from labkit.schedule.arrivals import Shape
 from labkit.schedule.tenants import Tenant
@@ -32,25 +32,14 @@ class _Entry(BaseModel):
     batchable_with: Literal["all", "none"] | list[str] = "all"
 
 
-class _NoTwins(yaml.SafeLoader):
-    """Refuses a mapping that has a key twice, of which plain YAML keeps the last in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"the key {twice!r} is there twice, line {node.start_mark.line + 1}")
-        return super().construct_mapping(node, deep)
-
-
 def read_tenants(path: Path) -> tuple[Tenant, ...]:
     """The tenants of a file, in its order. `batchable_with` is made symmetric: both must allow it.
 
     Raises DataError, which names the file, the entry, the key, what it is and what is allowed.
     """
     try:
-        entries = yaml.load(path.read_text(encoding="utf-8"), _NoTwins)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        entries = load_strict(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise DataError(f"tenants={str(path)!r} cannot be read as YAML: {getattr(error, 'strerror', None) or error}") from error
     return tenants_of(entries, str(path))
 

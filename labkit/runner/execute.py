@@ -8,9 +8,11 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter, perf_counter_ns
 from typing import Any, NamedTuple
 
+from labkit.allocation.hold import Holding, hold
 from labkit.device import Device, Opening, open_device
 from labkit.errors import ContractError, LabkitError, OpCancelled, OpSkipped
 from labkit.runner.job import Frame, Job, Outcome
@@ -70,17 +72,34 @@ class Controls:
         return Frame(steps.released, measured_ns, min(max(shares), 1.0))
 
 
-def execute(job: Job, workload: Any, controls: Controls | None = None) -> Outcome:
-    """Run `job` on a workload that was prepared for it."""
-    controls = controls or Controls()
+def execute(job: Job, workload: Any, controls: Controls | None = None, holding: Holding | None = None) -> Outcome:
+    """Run `job` on a workload that was prepared for it.
+
+    holding  its allocation policy, already in force; None: it is put in force here, for this run
+    """
+    if holding is not None:
+        outcome = _executed(job, workload, controls or Controls(), holding)
+        return replace(outcome, allocation=holding.ledger.as_dict(), notes=(*outcome.notes, *holding.ledger.notes()))
+    began = perf_counter()
+    try:
+        with hold(job.allocation, job.device) as own:
+            return execute(job, workload, controls, own)
+    except (LabkitError, OSError) as error:  # a policy that cannot be read, put in force or undone
+        return Outcome("failed", str(error), None, perf_counter() - began)
+
+
+def _executed(job: Job, workload: Any, controls: Controls, holding: Holding) -> Outcome:
     began = perf_counter()
     device: Device | None = None
     try:
         with _garbage_collected_seldom() if job.simulated else _garbage_collected_first():
             device = open_device(job.device, _opening(job))
             workload.begin()
-            failure, detail, cancelled = _drive(job, workload, device, controls)
+            holding.begin(workload, job.knobs)
+            holding.on(device)
+            failure, detail, cancelled = _drive(job, workload, device, controls, holding)
             said = _said(workload)
+            holding.finish(device, said.costs)
             trace = device.recorder.finish(device.now())
     except BaseException as error:  # a user's workload may raise anything: its failure is the run's
         if device is not None:
@@ -119,7 +138,7 @@ def _said(workload: Any) -> _Said:
     return _Said(tuple(workload.notes()), dict(workload.costs), dict(workload.results()))
 
 
-def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple[str, str, bool]:
+def _drive(job: Job, workload: Any, device: Device, controls: Controls, holding: Holding) -> tuple[str, str, bool]:
     """Feed the kernel and close the device: (failure, its detail, whether the run was stopped)."""
 
     def on_change(index: int, old: Any, new: Any) -> None:
@@ -134,8 +153,10 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     virtual = device.kind == "simulated"
     pace = _wall_clock_pace(device, controls) if job.live and virtual else _as_fast_as_it_can
     arrivals = None if job.recipe.arrivals is None else job.recipe.arrivals(job.knobs)
-    look_ns = None if virtual and not job.live else LOOK_NS
-    steps = Steps(job.knobs, job.budget, device.now, stopped, controls.take, on_change, pace, arrivals, look_ns)
+    pace, look_ns = holding.paced(device, pace), holding.look_ns(None if virtual and not job.live else LOOK_NS)
+    steps = Steps(
+        holding.knobs(job.knobs), job.budget, device.now, stopped, lambda: holding.knobs(controls.take()), on_change, pace, arrivals, look_ns
+    )  # fmt: skip
     controls.steps, controls.device = steps, device
     raised: BaseException | None = None
     try:
@@ -143,6 +164,7 @@ def _drive(job: Job, workload: Any, device: Device, controls: Controls) -> tuple
     except BaseException as error:  # whatever a user's kernel raises becomes the run's failure, sys.exit() too
         raised = error
         device.cancel()
+    holding.inspect(device, steps.knobs)
     failures = device.close()
     if controls.stop_requested and isinstance(raised, OpCancelled | OpSkipped | ContractError):
         raised = None  # the kernel read something that the cancel took away
@@ -180,7 +202,7 @@ def _as_fast_as_it_can() -> None:
 
 def _opening(job: Job) -> Opening:
     widths: Callable[[Any], dict[str, int]] = job.recipe.widths
-    return Opening(widths=widths(job.knobs), measured=job.measured, machine=job.machine, cap=job.cap)
+    return Opening(widths=widths(job.knobs), shares=job.shares, measured=job.measured, machine=job.machine, cap=job.cap)
 
 
 @contextmanager

@@ -56,6 +56,17 @@ class Job:
         return self.device.startswith("simulated")
 
     @property
+    def allocation(self) -> str | None:
+        """The allocation policy that it runs under, by path or name; None for an experiment without that knob, too."""
+        return getattr(self.knobs, "allocation", None)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Cores of each thread of a lane role: `threads` for compute where the experiment has that knob and threads compute."""
+        threads = getattr(self.knobs, "threads", None)
+        return {"compute": threads} if threads is not None and self.device == "cpu" else {}
+
+    @property
     def where(self) -> str:
         """What a workload is prepared for: "cpu", "cuda:0", or "simulated" whatever the machine."""
         return "simulated" if self.simulated else self.device
@@ -82,6 +93,10 @@ class Job:
             "measured": self.measured.source if self.measured else None,
             "budget": [self.budget.steps, self.budget.seconds, self.budget.warmup],
         }
+        if self.allocation is not None:
+            from labkit.allocation.policy_file import policy_content
+
+            what["policy"] = policy_content(self.allocation)
         if self.recipe.content:
             what["content"] = self.recipe.content
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
@@ -122,6 +137,7 @@ class Outcome:
     costs    op name → the mean cost of its ops
     results  what the workload says of itself: the last loss, ...
     failure  "" or the reason; the traceback's last lines are in `detail`
+    allocation  what of its policy was in force, and what was not: `labkit.allocation.ledger.Ledger.as_dict()`
     """
 
     status: Literal["ok", "failed", "cancelled"]
@@ -134,3 +150,4 @@ class Outcome:
     monitor: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
     trace_file: Path | None = None
+    allocation: Mapping[str, Any] = field(default_factory=dict)

@@ -58,6 +58,7 @@ def record_of(job: Job, outcome: Outcome, *, run_id: str, started: datetime, not
         monitor=_without_samples(outcome.monitor),
         provenance=provenance(started),
         energy=energy_of(job, summary, [outcome]) if summary is not None else {},
+        allocation=dict(outcome.allocation),
         notes=(*notes, *outcome.notes, *([outcome.detail.strip()] if outcome.detail.strip() else [])),
     )
 

@@ -18,7 +18,7 @@ RunStatus = Literal["ok", "failed", "cancelled"]
 NOT_JUDGED = Verdict("INVALID", ("nothing was measured",))
 
 _TEXTS = ("id", "experiment", "status", "reason", "device", "device_label", "started_at", "key", "content")
-_TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance", "energy")
+_TABLES = ("knobs", "budget", "metrics", "costs", "results", "monitor", "provenance", "energy", "allocation")
 _KINDS = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_TABLES, dict)
 _KINDS |= {"wall_s": int | float, "measured": bool, "machine": dict | None}
 _ALERT = dict.fromkeys(("metric", "unit", "words"), str) | {"level": str | None}
@@ -44,6 +44,7 @@ class RunRecord:
     alerts        what the rules that it was checked against say of it, as `labkit.monitor.alerts.Alert.as_dict()` gives it
     content       what tells workloads of one name apart: a digest of data and model; "" for experiments of the catalogue
     energy        energy and cost per item: name → what `labkit.metrics.metric.Metric.as_dict()` gives; {} where nobody asked
+    allocation    what of its allocation policy was applied, and what was not: a line each, with its reason; {} without a policy
     notes         words for people: knobs that cannot act here, oversubscription, skipped images
     """
 
@@ -70,6 +71,7 @@ class RunRecord:
     alerts: tuple[dict[str, Any], ...] = ()
     content: str = ""
     energy: dict[str, dict[str, Any]] = field(default_factory=dict)
+    allocation: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property

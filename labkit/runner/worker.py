@@ -92,17 +92,23 @@ class Server:
             self._controls.turn(pickle.loads(message[1]))
 
     def _run(self, job_bytes: bytes, trace_path: str) -> Any:
+        from labkit.allocation.hold import hold
         from labkit.errors import LabkitError
-        from labkit.runner.execute import Controls, execute
-        from labkit.runner.frames import FrameSender
         from labkit.runner.job import Outcome
 
         try:
             job = pickle.loads(job_bytes)
-            workload = self._set_up(job, job_bytes)
-        except BaseException as error:  # a user's data, model or function: its failure is the run's outcome
+            with hold(job.allocation, job.device) as holding:
+                return self._run_on(job, self._set_up(job, job_bytes), holding, trace_path)
+        except BaseException as error:  # a user's data, model, function or policy: its failure is the run's outcome
             detail = "" if isinstance(error, LabkitError) else traceback.format_exc(limit=-4)
             return Outcome("failed", _words(error), None, 0.0, detail=detail)
+
+    def _run_on(self, job: Any, workload: Any, holding: Any, trace_path: str) -> Any:
+        """Run a job whose workload is ready and whose allocation is in force."""
+        from labkit.runner.execute import Controls, execute
+        from labkit.runner.frames import FrameSender
+
         self._controls = controls = Controls()
         if self._stop_next:
             controls.stop()
@@ -110,7 +116,7 @@ class Server:
         frames = FrameSender(controls, sampler if job.live else None, self._send)
         frames.start()
         try:
-            outcome = execute(job, workload, controls)
+            outcome = execute(job, workload, controls, holding)
         finally:
             frames.stop()
             self._controls = None

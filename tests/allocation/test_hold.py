@@ -16,6 +16,7 @@ from labkit.allocation.hold import Holding, Host, hold
 from labkit.allocation.ledger import Line
 from labkit.allocation.resctrl import Resctrl
 from labkit.errors import DataError
+from labkit.trace import Recorder
 from tests.allocation.fake_host import FakeGpu, FakeThreads, Mps, fake_resctrl
 
 COMPUTE, MEMORY, CORES, WAYS = (f"reservation.{key}" for key in ("gpu_compute", "gpu_memory", "cores", "cache_ways"))
@@ -172,6 +173,63 @@ def test_without_resctrl_or_without_an_l3_to_divide_the_reason_says_so(tmp_path:
     apart = fake_resctrl(tmp_path / "apart")
     (tmp_path / "apart" / "schemata").write_text("L3CODE:0=fff\nL3DATA:0=fff\n")
     assert "no line for L3" in lines_of(name, Host(FakeThreads(), apart), "cpu")[WAYS].words
+
+
+class Recording:
+    """As much of a device as a holding asks of one that measures."""
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self.now_ns = 0
+
+    def now(self) -> int:
+        return self.now_ns
+
+
+def test_a_thread_that_leaves_its_cores_during_the_run_takes_the_applied_back(tmp_path: Path):
+    device: Any = Recording()
+    for leaves in (False, True):
+        threads = FakeThreads()
+        with hold(policy(tmp_path, cores=2), "cpu", Host(threads)) as holding:
+            threads.placed[3] = {0, 2} if leaves else {1}
+            holding.inspect(device, None)
+            assert holding.ledger.is_applied(CORES) is not leaves
+    assert holding.ledger.lines[CORES].words == "1 threads were free to leave cores 0, 1 at the end of the run"
+
+
+@pytest.mark.parametrize("deaf", [set(), {2}])
+def test_cores_that_move_are_read_back_at_each_move(deaf: set[int], tmp_path: Path):
+    path = tmp_path / "policy.yaml"
+    rule = {"resource": "cores", "high": 4, "low": 1, "step": 0.25, "minimum": 0.25, "period_ms": 10}
+    path.write_text(yaml.safe_dump({"scaling": [rule]}))
+    threads, device = FakeThreads(deaf=deaf), Recording()
+    with hold(str(path), "cpu", Host(threads)) as holding:
+        given: Any = device
+        holding.on(given)
+        assert threads.placed[1] == {0}
+        look = holding.paced(given, lambda: None)
+        device.recorder.gauges["waiting"] = 9
+        for device.now_ns in (10_000_000, 15_000_000, 20_000_000):
+            look()
+        holding.inspect(given, None)
+        line = holding.ledger.lines["scaling.cores"]
+    if deaf:
+        assert not line.applied and "1 threads were not on core 0" in line.words
+    else:
+        assert line.applied and line.read_back == {"share": 0.75, "in_force": [0, 1, 2], "moves": [[10.0, 0.5], [20.0, 0.75]]}
+    assert threads.placed == {thread: {0, 1, 2, 3} for thread in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(("gpu", "reason"), [(None, "no GPU to share"), (FakeGpu({}), "MPS reads a process's share once")])
+def test_a_running_process_cannot_move_its_share_of_a_real_gpu(gpu: FakeGpu | None, reason: str, tmp_path: Path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(yaml.safe_dump({"scaling": [{"resource": "gpu_compute", "high": 4, "low": 1}]}))
+    device: Any = Recording()
+    with hold(str(path), "cuda:0" if gpu else "cpu", Host(FakeThreads(), gpu=gpu)) as holding:
+        holding.on(device)
+        assert not holding.ledger.lines["scaling.gpu_compute"].applied and reason in holding.ledger.lines["scaling.gpu_compute"].words
+        assert holding.paced(device, test_a_running_process_cannot_move_its_share_of_a_real_gpu) is test_a_running_process_cannot_move_its_share_of_a_real_gpu
+        assert holding.look_ns(None) is None
 
 
 RESERVATIONS = st.fixed_dictionaries(

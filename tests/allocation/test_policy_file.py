@@ -103,12 +103,12 @@ def test_what_is_no_text_file_is_refused(tmp_path: Path):
 
 
 def test_a_name_that_there_is_not_is_told_with_those_that_there_are():
-    with pytest.raises(DataError, match="no such file.*there are: elastic, half, urgent_first; did you mean 'half'"):
+    with pytest.raises(DataError, match=r"no such file.*there are: elastic, half, urgent_first; did you mean 'half'"):
         read_policy("halff")
     with pytest.raises(DataError, match="there is no such file"):
         read_policy("nowhere/at/all.yaml")
     for impossible in ("a\0b", "x" * 5000):
-        with pytest.raises(DataError, match="no such file|cannot be read"):
+        with pytest.raises(DataError, match=r"no such file|cannot be read"):
             read_policy(impossible)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import labkit
 from labkit.cli import show
 from labkit.device.cores import available_cores
+from labkit.device.cpu import CpuDevice
 from labkit.errors import KnobError
 from labkit.knobs import knob
 from labkit.report.sections import run_sections
@@ -86,7 +88,7 @@ def test_cores_are_really_bound_in_the_worker_its_later_threads_and_processes_an
     last = MINE[-1]
     with Workers() as workers:
         outcome = seen_under(workers, allocation=written(tmp_path, reservation={"cores": [last]}))
-        assert {name: outcome.results[name] for name in ("op", "thread", "process", "host")} == dict.fromkeys(("op", "thread", "process", "host"), [last])
+        assert {name: outcome.results[name] for name in ("op", "thread", "process", "host")} == {name: [last] for name in ("op", "thread", "process", "host")}
         (line,) = outcome.allocation["lines"]
         assert line["applied"] and line["read_back"] == [last]
     assert sorted(os.sched_getaffinity(0)) == MINE
@@ -103,6 +105,23 @@ def test_a_worker_that_goes_on_is_free_again_after_the_run(tmp_path: Path):
         assert os.sched_getaffinity(pid) == set(MINE)
         written(tmp_path, reservation={"cores": [MINE[1]]})  # the file has changed: the warm worker reads it anew
         assert workers.run(job).results["host"] == [MINE[1]] and workers.warm(job).pid == pid
+
+
+@needs_two_cores
+def test_lane_threads_move_with_the_cores_compute_apart_from_the_others_where_there_are_enough():
+    placed: dict[str, list[int]] = {}
+
+    def look(role: str) -> Op:
+        return Op("look", Lane(role), lambda: placed.update({role: sorted(os.sched_getaffinity(0))}), Cost())
+
+    with closing(CpuDevice()) as device:
+        seen = []
+        for cores in (MINE[:1], MINE[:2]):
+            device.use_cores(cores)
+            for role in ("workers", "compute", "workers"):
+                device.wait([device.submit(look(role))])
+            seen.append(dict(placed))
+    assert seen == [{"workers": MINE[:1], "compute": MINE[:1]}, {"workers": [MINE[1]], "compute": [MINE[0]]}]
 
 
 @needs_two_cores
@@ -180,7 +199,8 @@ def test_classes_are_the_priorities_of_tenants_of_that_name(pool: Workers, tmp_p
     name = written(tmp_path, priority=LEVELS)
     run = labkit.run("tenants", pool=pool, device="simulated:h200", allocation=name, seconds=2, **FIXED)
     classes, ageing = run.record.allocation["lines"]
-    assert classes["applied"] and classes["read_back"] == {"interactive": 0, "reports": 1, "backfill": 5} and "other tenants keep their own" in classes["words"]
+    assert classes["applied"] and classes["read_back"] == {"interactive": 0, "reports": 1, "backfill": 5}
+    assert classes["words"] == "share=priority instead of the run's own share=wfq, with these levels; other tenants keep their own"
     assert ageing["applied"] and ageing["read_back"] == 400
 
 

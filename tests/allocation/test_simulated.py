@@ -78,6 +78,22 @@ def test_cores_bound_the_lanes_of_the_host(tmp_path: Path):
     assert line(ran(job(written(tmp_path, reservation={"cores": [0, 3]}))), "reservation.cores")["read_back"] == 2
 
 
+def test_cores_that_go_while_the_run_goes_on_bound_what_comes_next():
+    device = SimulatedDevice(machine(), widths={"workers": 4})
+
+    def four_naps() -> list[int]:
+        begun = device.now()
+        ops = [device.submit(Op("work", Lane("workers"), lambda: None, Cost(fixed_ns=MS))) for _ in range(4)]
+        device.wait([max(ops, key=lambda op: op.end_ns)])
+        return [round((op.end_ns - begun) / MS) for op in ops]
+
+    rounds = [four_naps()]
+    for cores in (1, 2, 4):
+        device.limit_cores(cores)
+        rounds.append(four_naps())
+    assert rounds == [[1, 1, 1, 1], [1, 2, 3, 4], [1, 1, 2, 2], [1, 1, 1, 1]]
+
+
 @pytest.mark.parametrize("cores", [5, [4]])
 def test_cores_that_the_machine_has_not_fail_the_run(cores: Any, tmp_path: Path):
     outcome = ran(job(written(tmp_path, reservation={"cores": cores})))
@@ -147,6 +163,13 @@ def test_the_same_run_under_the_same_policy_is_the_same_bit_for_bit(tmp_path: Pa
 def test_a_policy_that_cannot_be_read_is_the_runs_failure():
     outcome = ran(job("nowhere.yaml"))
     assert outcome.status == "failed" and outcome.trace is None and "there is no such file" in outcome.failure
+
+
+def test_runs_under_a_file_that_has_changed_measure_something_else(tmp_path: Path):
+    half = job(written(tmp_path, reservation={"gpu_compute": 0.5})).key
+    assert job(written(tmp_path, reservation={"gpu_compute": 0.5})).key == half
+    assert job(written(tmp_path, reservation={"gpu_compute": 0.4})).key != half
+    assert job("nowhere.yaml").key != half
 
 
 def test_a_device_refuses_shares_that_there_are_not():
