@@ -11,6 +11,7 @@ _CATALOGUE = {
     "continuous": "labkit.experiments.continuous",
     "tenants": "labkit.experiments.tenants",
     "offload": "labkit.experiments.offload",
+    "tiers": "labkit.experiments.tiers",
 }
 
 __all__ = ["Experiment", "experiment", "experiments"]
