@@ -18,6 +18,11 @@ def figures(page: NotebookPage) -> list[str]:
     return [output["data"]["text/plain"] for output in page.outputs(0) if PLOTLY in output.get("data", {})]
 
 
+def changes(page: NotebookPage) -> list[str]:
+    """The titles of the figures with what stands below them: the first says which change it shows."""
+    return [output["data"][PLOTLY]["layout"]["title"]["text"] for output in page.outputs(0) if PLOTLY in output.get("data", {})]
+
+
 @one_ipykernel
 def test_a_slider_is_turned_and_the_answer_below_changes_and_stays(
     lab: JupyterLab, new_page: Callable[[], NotebookPage], tmp_path: Path
@@ -39,6 +44,7 @@ def test_a_slider_is_turned_and_the_answer_below_changes_and_stays(
 
     page.output(0).get_by_role("button", name="As it was").click()
     page.until(lambda: "as it was: 1.00×" in page.text(0), "the answer without a change again")
+    page.until(lambda: len(changes(page)) == 2 and "as it was" in changes(page)[0], "the figure without a change again, not a gap where it will be")
     assert page.save().stat().st_size < 200_000
     page.close()
     again = new_page().open("sliders.ipynb")
