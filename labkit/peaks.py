@@ -1,6 +1,7 @@
 """The peak: the highest rate of requests at which an experiment that serves keeps a promise of latency."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def peak(
         raise ExperimentError("replay gives recorded arrivals, whose rate is what it is: leave it out to search for a peak")
     settings = {**knobs, "slo": promise.limit_ns / NS_PER_MS}
     chosen = catalogued.knobs.parse(settings)
+    Budget(seconds=seconds)  # refused now, by the number that was given
     writable(out)
     with Workers() as workers:
 
@@ -62,6 +64,8 @@ def peak(
                 run, trial = try_for(min(length, LONGEST * seconds), rate, number)
             saved(run, out).checked()
             assert trial is not None, "a run that succeeded has a trace"
+            if run.record.verdict.grade in ("WEAK", "INVALID"):
+                trial = replace(trial, doubts=run.record.verdict.reasons)
             if on_trial is not None:
                 on_trial(trial)
             return trial

@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> int:
     if given.json:
         print_json(asdict(found))
     elif found.rate is None:
-        print(f"no rate keeps {found.promise.words}")
+        unknown = found.trials and found.trials[-1].kept is None
+        print(f"not known whether a rate keeps {found.promise.words}: give --seconds" if unknown else f"no rate keeps {found.promise.words}")
     else:
         near = "" if found.broken is None else f"; {count_text(found.broken)} requests/s are too many"
         print(f"{count_text(found.rate)} requests/s keep {found.promise.words}{near}")

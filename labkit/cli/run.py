@@ -18,7 +18,7 @@ from labkit.runner.alerting import alerts_of
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0 for a run that succeeded, 3 if an alert fired that counts, 1 for a failed one, 130 for an interrupted one."""
+    """Exit code 0 for a run that succeeded, 3 if an alert fired that counts, 1 for a failed one or one that measured nothing, 130 for an interrupted one."""
     flags = parser("run", "Run an experiment once and save its record.")
     add_running(flags, lab.DEFAULT_SECONDS)
     add_out(flags)
@@ -41,6 +41,8 @@ def main(arguments: list[str]) -> int:
     if run.record.status != "ok":
         say(f"labkit run: {run.record.status}: {run.record.reason}")
     say_alerts(run)
+    if run.record.status == "ok" and run.summary is None:
+        return FAILED
     alerted = any(alert.counts for alert in alerts_of(run.record))
     return {"ok": ALERTED if alerted else OK, "failed": FAILED, "cancelled": INTERRUPTED}[run.record.status]
 
@@ -53,6 +55,8 @@ def print_run(run: lab.Run) -> None:
     if run.record.status == "ok" and run.summary is not None:
         print(as_text(side_by_side_table([run.shown(run.record.experiment)])))
         print()
+        print(verdict_words(run))
+    elif run.record.status == "ok":
         print(verdict_words(run))
     if run.path is not None:
         print(f"saved in {run.path}")

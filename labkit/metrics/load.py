@@ -23,6 +23,8 @@ AT_CAPACITY = 0.95
 IDLE = 0.5
 """Share of the time below which a run in which anything ran counts as one that waited for its load."""
 LATE_ALLOWED_NS = 5 * NS_PER_MS
+BACKLOG, MANY = 3.0, 20
+"""Times the mean number in the system, and requests at least, from which what the warm-up left behind counts as a backlog."""
 
 CLOSED = "closed loop: each step was asked for when the program was ready for it"
 OPEN = "open loop: requests came when they were due, whatever the server did"
@@ -51,6 +53,20 @@ def requests_late(trace: Trace, window: Window, warmup_steps: int) -> str | None
     """`generator_late` of the requests of a run that serves, as the host took them in; None for any other run."""
     columns = counted_requests(trace, window, warmup_steps).columns
     return generator_late(columns["due_ns"], columns["admitted_ns"])
+
+
+def backlog_of_warmup(trace: Trace, window: Window, warmup_steps: int) -> str | None:
+    """That the warm-up left more requests waiting than the server usually has: the tail is then that of working them off. None where it did not,
+    or where nothing was excluded."""
+    columns = trace.requests
+    if not warmup_steps or not window.steady or not len(columns["request"]):
+        return None
+    there = int(((columns["due_ns"] < window.start_ns) & (columns["done_ns"] > window.start_ns)).sum())
+    inside = np.clip(np.minimum(columns["done_ns"], window.end_ns) - np.maximum(columns["due_ns"], window.start_ns), 0, None)
+    usual = int(inside.sum()) / max(window.wall_ns, 1)
+    if there < MANY or there <= BACKLOG * usual:
+        return None
+    return f"{there:,} requests of the warm-up had no answer yet when counting began, {usual:.3g} is usual in this run: the tail holds their backlog; give a longer warm-up"
 
 
 def is_open_loop(trace: Trace) -> bool:

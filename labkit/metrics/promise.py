@@ -54,6 +54,7 @@ class Trial:
     median_ns   of those served
     served_per_s  throughput
     reason   why it cannot be told, or why the run failed
+    doubts   what makes the run that it was WEAK or INVALID; () for a sound one, and for a prediction
     """
 
     rate: float
@@ -65,6 +66,7 @@ class Trial:
     median_ns: float | None
     served_per_s: float
     reason: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,11 @@ class _Search:
 
     def _ended(self, grade: str, reason: str) -> Peak:
         reasons = (reason,) if self._measured else (reason, "simulated: a prediction, not a measurement")
+        deciding = [trial for trial in self._trials if trial.rate in (self._kept, self._broken)]
+        doubted = [trial for trial in deciding if trial.doubts]
+        if self._measured and doubted:
+            reasons += (f"{len(doubted)} of the {len(deciding)} trials that decide it are weak: {doubted[0].doubts[0]}",)
+            grade = "WEAK" if grade == "VALID" else grade
         if grade != "INVALID" and not self._measured:
             grade = "PREDICTED"
         return Peak(self._promise, self._kept, self._broken, tuple(self._trials), replace(Verdict("VALID", reasons), grade=grade))

@@ -10,7 +10,16 @@ from typing import Literal
 
 from labkit.metrics.circumstances import UNKNOWN, Circumstances
 from labkit.metrics.latency import step_intervals_ns
-from labkit.metrics.load import CLOSED, IDLE, OPEN, capacity, idle, is_open_loop, requests_late
+from labkit.metrics.load import (
+    CLOSED,
+    IDLE,
+    OPEN,
+    backlog_of_warmup,
+    capacity,
+    idle,
+    is_open_loop,
+    requests_late,
+)
 from labkit.metrics.overlap import role_of
 from labkit.metrics.spread import spread
 from labkit.metrics.summary import Summary
@@ -92,6 +101,8 @@ def _against(
     failed, pending = (int((trace["status"] == status).sum()) for status in (Status.FAILED, Status.PENDING))
     if failed:
         reasons.append(f"{_count(failed, 'op')} failed")
+    if window.steady and summary is not None and summary.requests is not None and summary.requests.offered.value is None:
+        reasons.append(f"nothing can be said of the requests: {summary.requests.offered.reason}")
     if pending or not drained:
         left = _count(pending, "op") if pending else "ops"
         reasons.append(f"the device was not drained: {left} had not ended when the clock was read")
@@ -107,6 +118,10 @@ def _doubts(summary: Summary | None, trace: Trace, window: Window, warmup_steps:
         yield f"only {_count(n, 'completion')} counted; {COMPLETIONS_WANTED} are wanted"
     if trace.dropped:
         yield f"the trace was full: {_count(trace.dropped, 'row')} dropped"
+    if lost := sum(trace.requests_dropped.values()):
+        yield f"the trace was full: {_count(lost, 'request')} dropped, of {_count(lost + len(trace.requests['request']), 'request')}"
+    if (backlog := backlog_of_warmup(trace, window, warmup_steps)) is not None:
+        yield backlog
     open_loop = is_open_loop(trace)
     apart = 0.0 if open_loop else spread(step_intervals_ns(trace, window), _in_flight(summary))  # arrivals are meant to spread
     if apart > SPREAD_ALLOWED:

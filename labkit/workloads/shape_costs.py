@@ -17,18 +17,15 @@ _SEVERAL = ((2, 8), (2, 16), (2, 24), (3, 8), (3, 16))
 
 
 class ShapeCosts:
-    """Costs by shape. `count` gives that of (n, t), counted; it is asked for a few small shapes when the first cost is wanted."""
+    """Costs by shape. `count` gives that of (n, t), counted; it is asked for a few small shapes at once, not while requests wait."""
 
     def __init__(self, count: Callable[[int, int], Cost]):
         self._count = count
-        self._solved: dict[bool, tuple[list[int], list[int], Cost]] = {}
+        self._solved = {True: self._solve(_ALONE), False: self._solve(_SEVERAL)}
 
     def cost(self, n: int, t: int) -> Cost:
         """Of n sequences of t tokens, t a multiple of 8."""
-        alone = n == 1
-        if alone not in self._solved:
-            self._solved[alone] = self._solve(_ALONE if alone else _SEVERAL)
-        flop, bytes_, form = self._solved[alone]
+        flop, bytes_, form = self._solved[n == 1]
         return form._replace(flop=_sum(flop, n, t), bytes=_sum(bytes_, n, t))
 
     def _solve(self, shapes: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int], Cost]:
