@@ -7,11 +7,19 @@ import sys
 
 def main() -> None:
     """Run a command and exit with its code."""
+    signal.signal(signal.SIGTERM, _asked_to_end)
     from labkit.cli.main import main as command_line
 
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  (a closed stderr must not end up on stdout)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being asked to end leaves a record, as Ctrl-C does
     sys.exit(command_line(sys.argv[1:]))
+
+
+def _asked_to_end(number: int, frame: object) -> None:
+    """Being asked to end leaves a record, as Ctrl-C does."""
+    from labkit.runner.asked import ask
+
+    ask()
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

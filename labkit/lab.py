@@ -262,6 +262,8 @@ def job_of(
         resolved = resolve_device(device)
     if not resolved.startswith("simulated") and (costs is not None or machine is not None):
         raise ExperimentError(f"costs and machine are for a simulated device; {resolved} measures")
+    if costs is not None and costs.record.experiment != catalogued.name:
+        raise ExperimentError(f"run {costs.record.id} is one of {costs.record.experiment}: its op times say nothing of {catalogued.name}")
     measured = costs.costs() if costs is not None else None
     if resolved.startswith("simulated") and machine is None:
         machine = load_machine(resolved.partition(":")[2])

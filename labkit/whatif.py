@@ -36,6 +36,7 @@ class Answer:
     measured_ratio, low, high  the change, measured in turns: ratio and interval; None where it was not measured
     sentence        of that comparison
     failed          it was to be measured, and could not be
+    weak            why that measurement is weak, if it is
     p99_ns          of a run that serves requests, their latency: what it had, what the model says of it, what it says with the change; else None
     """
 
@@ -53,6 +54,7 @@ class Answer:
     high: float | None = None
     sentence: str = ""
     failed: bool = False
+    weak: tuple[str, ...] = ()
     simulated: bool = False
     p99_ns: tuple[float | None, float | None, float | None] | None = None
 
@@ -65,6 +67,13 @@ class Answer:
     def ratio(self) -> float:
         """With the change ÷ without it, as predicted."""
         return self.predicted / self.as_it_was
+
+    @property
+    def residual_words(self) -> str:
+        """`+13.0 %, inside the interval of the measurement`; "" where it was not measured."""
+        if self.residual is None or self.low is None or self.high is None:
+            return ""
+        return f"{100 * self.residual:+.1f} %" + (", inside the interval of the measurement" if self.low <= self.ratio <= self.high else "")
 
     def said(self, rate: float) -> str:
         """One of the rates with its unit; where the whole run is the item, how long that takes."""
@@ -145,7 +154,9 @@ def with_measurement(answer: Answer, both: Compared) -> Answer:
     ratio = both.comparison.ratios.get("throughput")
     if ratio is None or ratio.value is None or ratio.low is None or ratio.high is None:
         return replace(answer, failed=True, sentence=both.comparison.sentence)
-    return replace(answer, measured_ratio=ratio.value, low=ratio.low, high=ratio.high, sentence=both.comparison.sentence)
+    verdicts = [side.record.verdict for side in (both.a, both.b)]
+    weak = tuple(dict.fromkeys(reason for verdict in verdicts if verdict.grade in ("WEAK", "INVALID") for reason in verdict.reasons))
+    return replace(answer, measured_ratio=ratio.value, low=ratio.low, high=ratio.high, sentence=both.comparison.sentence, weak=weak)
 
 
 def _unit(run: Run, replays: Replays) -> str:

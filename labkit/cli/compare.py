@@ -125,6 +125,9 @@ def _stored(given: Namespace, rules: Sequence[Rule]) -> int:
         raise ExperimentError("--a and --b give the knobs of an experiment; two stored runs have theirs")
     if a.record.measured != b.record.measured:
         raise ExperimentError(f"{a.record.id} and {b.record.id}: one was measured and the other is a prediction; their ratio would say nothing")
+    for what, one, other in (("experiments", a.record.experiment, b.record.experiment), ("devices", a.record.device, b.record.device)):
+        if rules and one != other:
+            raise ExperimentError(f"{a.record.id} and {b.record.id} are of different {what}, {one} and {other}: a rule on their ratio would say nothing")
     judged = _judged(a, b, rules)
     sentence = _sentence(a, b)
     if given.json:

@@ -63,7 +63,8 @@ def _lines(answer: Answer) -> list[str]:
         lines.append(f"  p99 of the latency     {was} {answer.source}; predicted {now} as it was, {then} with it")
     if answer.residual is not None:
         lines.append(f"  measured with it       {answer.measured_ratio:.2f}× ({answer.low:.2f} to {answer.high:.2f})")
-        lines.append(f"  residual               {100 * answer.residual:+.1f} %: predicted ÷ measured − 1")
+        lines.append(f"  residual               {answer.residual_words}: predicted ÷ measured − 1")
+        lines += [f"  weak                   {reason}" for reason in answer.weak]
     elif answer.failed:
         lines.append(f"  not measured: {answer.sentence}")
     return lines

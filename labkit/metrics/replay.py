@@ -39,6 +39,10 @@ class Replayed:
     end_ns: np.ndarray
 
 
+MOST_TIMES, WIDEST = 1000.0, 4096
+"""Bounds of a factor on durations and of a lane's width: beyond them whole nanoseconds, and the memory for the units, would overflow."""
+
+
 def replay(
     program: Program,
     *,
@@ -53,11 +57,11 @@ def replay(
     widths  lane or role → units that it has throughout
     lags    add the recorded lags: from ready to running, and from an op's end to the host running again
     host    factor on the time of the host's own program, launches included
-    Raises TraceError for a name that is not in the trace, a negative factor, or a width below 1.
+    Raises TraceError for a name that is not in the trace, a factor or a width out of range.
     """
     scale, widths = dict(scale or {}), dict(widths or {})
-    if not 0 <= host < float("inf"):
-        raise TraceError(f"host={host} is not allowed: 0 or more, and finite")
+    if not 0 <= host <= MOST_TIMES:
+        raise TraceError(f"host={host} is not allowed: 0 to {MOST_TIMES:g}")
     if host != 1:
         program = replace(program, advance=[round(ns * host) for ns in program.advance])
     shape = _shape(program, widths, recorded_wakers=not scale and host == 1)
@@ -145,8 +149,8 @@ def _lane_widths(program: Program, widths: Mapping[str, int]) -> dict[int, int]:
         if not lanes or name == HOST:
             known = ", ".join(program.lanes[code] for code in program.units)
             raise TraceError(f"there is no lane '{name}' whose width could change; there are: {known}")
-        if width < 1:
-            raise TraceError(f"width {width} of lane '{name}' is not allowed: 1 or more")
+        if not 1 <= width <= WIDEST:
+            raise TraceError(f"width {width} of lane '{name}' is not allowed: 1 to {WIDEST}")
         codes |= dict.fromkeys(lanes, width)
     return codes
 
@@ -160,8 +164,8 @@ def _scaled(program: Program, scale: Mapping[str, float]) -> np.ndarray:
         if not lanes and not names:
             known = ", ".join(dict.fromkeys((*program.names, *program.lanes)))
             raise TraceError(f"scale names '{key}', which is no op or lane of this trace; there are: {known}")
-        if not 0 <= factor < float("inf"):
-            raise TraceError(f"scale {factor} of '{key}' is not allowed: 0 or more, and finite")
+        if not 0 <= factor <= MOST_TIMES:
+            raise TraceError(f"scale {factor} of '{key}' is not allowed: 0 to {MOST_TIMES:g}")
         (by_name if names else by_lane)[names or lanes] = factor
     factors = np.where(np.isnan(by_name[program.name_of]), by_lane[program.lane_of], by_name[program.name_of])
     return np.rint(program.duration * factors).astype(np.int64)

@@ -174,7 +174,8 @@ def lines(answer: Answer) -> list[str]:
         told.append(f"the busiest lane would be {answer.busiest[0]}, {format_percent(answer.busiest[1])} of the time")
     told.append(f"of the run as it was, the model is off by {format_percent(abs(answer.error_as_it_was))}")
     if answer.residual is not None:
-        told.append(f"measured: {answer.measured_ratio:.2f}× ({answer.low:.2f} to {answer.high:.2f}); residual {100 * answer.residual:+.1f} %")
+        told.append(f"measured: {answer.measured_ratio:.2f}× ({answer.low:.2f} to {answer.high:.2f}); residual {answer.residual_words}")
+        told += [f"weak: {reason}" for reason in answer.weak]
     elif answer.failed:
         told.append(f"not measured: {answer.sentence}")
     return told

@@ -91,6 +91,7 @@ class Worker:
         interrupts = 0
         deadline: float | None = None
         sent = False
+        outcome: Outcome | None = None
         self._stop_wanted = False
         while True:
             try:
@@ -102,10 +103,12 @@ class Worker:
                     sent = True
                     if self._stop_wanted:  # asked for meanwhile, and forgotten by the worker when the job came
                         self._send(("stop",))
-                outcome = self._receive(on_frame, deadline)
+                outcome = outcome or self._receive(on_frame, deadline)
                 return self._with_trace(outcome, interrupts > 0)
             except KeyboardInterrupt:
                 interrupts += 1
+                if outcome is not None:  # it is done: there is nobody to stop, and its trace is read once more
+                    continue
                 deadline = monotonic() + STOP_GRACE_S
                 if interrupts > 1 or not sent:
                     self.kill()
@@ -222,12 +225,12 @@ class Worker:
         if outcome.trace_file is None:
             return outcome
         try:
-            return replace(outcome, trace=read_parquet(outcome.trace_file), trace_file=None)
+            done = replace(outcome, trace=read_parquet(outcome.trace_file), trace_file=None)
         except TraceError as error:
-            return replace(outcome, status="failed", failure=str(error), trace_file=None)
-        finally:
-            outcome.trace_file.unlink(missing_ok=True)
-            requests_file(outcome.trace_file).unlink(missing_ok=True)
+            done = replace(outcome, status="failed", failure=str(error), trace_file=None)
+        outcome.trace_file.unlink(missing_ok=True)  # not where reading was interrupted: it is read again
+        requests_file(outcome.trace_file).unlink(missing_ok=True)
+        return done
 
     def _send(self, message: tuple[Any, ...]) -> None:
         """Send this in its turn. Returns at once, also where the worker does not read what it is sent."""

@@ -22,6 +22,7 @@ from labkit.metrics.summary import Summary, summarize
 from labkit.metrics.throughput import throughput
 from labkit.metrics.verdict import WORST_FIRST, Verdict, judge
 from labkit.metrics.window import steady_window
+from labkit.runner.asked import give_up_if_asked
 from labkit.runner.job import Frame, Job, Outcome
 from labkit.runner.measure import energy_of, record_of
 from labkit.runner.record import RunRecord
@@ -132,6 +133,7 @@ def interleave(
     for index in range(rounds):
         order = range(len(jobs)) if index % 2 == 0 else reversed(range(len(jobs)))
         for place in order:
+            give_up_if_asked()
             outcome = workers.run(jobs[place], _tell(on_frame, index, LABELS[place]))
             outcomes[place].append(outcome)
             if outcome.status != "ok":

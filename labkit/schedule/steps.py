@@ -47,8 +47,8 @@ class Budget:
             raise ExperimentError(f"steps={self.steps} is out of range: 1 to 1,000,000,000 are allowed")
         if self.seconds is not None and not 0 < self.seconds <= 86_400:
             raise ExperimentError(f"seconds={self.seconds} is out of range: more than 0, at most 86400 (a day)")
-        if self.warmup < 0:
-            raise ExperimentError(f"warmup={self.warmup} is out of range: 0 or more steps are allowed")
+        if not 0 <= self.warmup <= 10**6:
+            raise ExperimentError(f"warmup={self.warmup} is out of range: 0 to 1,000,000 steps are allowed")
 
 
 def _check_kind(name: str, value: Any, kind: type, words: str) -> None:

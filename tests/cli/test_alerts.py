@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from labkit.cli import run as run_command
 from labkit.cli.main import ALERTED
 from labkit.errors import AlertError
 from labkit.lab import Run
+from labkit.lab import run as run_one
 from labkit.monitor.alerts import EXAMPLE, Alert, Rule
 from labkit.runner.record import RunRecord, Verdict
 
@@ -58,9 +61,15 @@ def ended_run(status: str, *alerts: Alert) -> Run:
     record = RunRecord(
         id="20261130-231502-pipeline-3f2a", experiment="pipeline", status=status, reason="", knobs={}, device="cpu",
         device_label="CPU threads", measured=True, budget={}, started_at="2026-11-30T23:15:02+00:00", wall_s=1.0,
-        verdict=Verdict("INVALID", ()), alerts=tuple(alert.as_dict() for alert in alerts),
+        verdict=Verdict("VALID", ()), metrics=_metrics(), alerts=tuple(alert.as_dict() for alert in alerts),
     )  # fmt: skip
     return Run(record, None)
+
+
+@cache
+def _metrics() -> dict[str, Any]:
+    """Those of some run: one that measured nothing ends with 1 whatever the alerts say."""
+    return run_one("pipeline", device="simulated:l4", steps=10, out=None).record.metrics
 
 
 def alert(level: str | None, counts: bool) -> Alert:

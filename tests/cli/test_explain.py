@@ -146,3 +146,19 @@ def test_a_change_that_cannot_be_is_wrong_input(labkit):
     for words, says in ((("--scale", "compute=-1"), "scale -1.0 of 'compute' is not allowed"), (("--width", "workers=0"), "width 0 of lane 'workers'")):
         ended = labkit("whatif", "last", *words)
         assert ended.code == 2 and says in ended.err
+
+
+def test_a_rule_on_runs_of_different_experiments_or_devices_is_refused(labkit):
+    ids = [
+        json.loads(labkit("run", name, "--device", device, "--json", *more).out)["id"]
+        for name, device, more in (
+            ("pipeline", "simulated:l4", ("--steps", "20")),
+            ("batching", "simulated:l4", ("--model", "fixed", "--seconds", "2")),
+            ("pipeline", "simulated:t4", ("--steps", "20")),
+        )
+    ]
+    for other, what in ((ids[1], "experiments"), (ids[2], "devices")):
+        ended = labkit("compare", ids[0], other, "--fail-on", "throughput:-5%")
+        assert ended.code == 2 and f"are of different {what}" in ended.err
+    ended = labkit("predict", "batching", "--on", "t4", "--costs", ids[0], "--model", "fixed")
+    assert ended.code == 2 and "its op times say nothing of batching" in ended.err

@@ -145,3 +145,9 @@ def test_ctrl_c_and_a_request_to_end_leave_no_process_and_exit_code_130(tmp_path
         assert json.loads(out)["status"] == "cancelled"
     _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+
+
+def test_a_run_in_which_nothing_was_measured_says_so_and_is_exit_code_1(labkit: Callable) -> None:
+    ended = labkit("run", "batching", "--model", "fixed", "--rate", "0.01", "--device", "simulated:l4", "--seconds", "1")
+    assert ended.code == 1
+    assert "INVALID: nothing was measured" in ended.out

@@ -14,17 +14,24 @@ from labkit.errors import DataError, ExperimentError, KnobError, TraceError
 from labkit.experiments import experiment
 from labkit.lab import recipe_of, stored_run
 from labkit.metrics.critical_path import critical_path
+from labkit.metrics.load import backlog_of_warmup
+from labkit.metrics.summary import summarize
+from labkit.metrics.verdict import judge
 from labkit.metrics.whatif import Change
+from labkit.metrics.window import steady_window
 from labkit.result import Run
 from labkit.runner.execute import execute
 from labkit.runner.job import Job
 from labkit.runner.workers import Workers
-from labkit.schedule import Answer, Budget, Cost
+from labkit.schedule import Answer, Budget, Cost, Request, Step
 from labkit.schedule.arrivals import OpenLoop
+from labkit.trace.trace import no_requests
 from labkit.whatif import by_knobs, by_replay
 from tests.in_process import InProcess
+from tests.kernels.serving import serve
 
 SMALL = {"image_size": 32, "rate": 200.0, "seconds": 1.0, "warmup": 2}
+KNOBS_OF_SMALL = {"image_size": 32, "rate": 200.0}
 
 
 @pytest.fixture(scope="module")
@@ -242,3 +249,38 @@ def test_the_time_of_a_batch_of_known_cost_is_predicted_by_its_size():
     seen = MeasuredOp(3.0e6, Cost(fixed_ns=2_500_000))
     assert seen.scaled_ns(Cost(fixed_ns=5_000_000)) == pytest.approx(6.0e6)
     assert seen.scaled_ns(Cost()) == 3.0e6
+
+
+@pytest.mark.parametrize("model", ["photos", "embedding-random"])
+def test_the_host_counts_no_costs_while_requests_wait(model: str):
+    """What an op costs is counted before the first request comes: the first one must not wait for that."""
+    knobs = experiment("batching").knobs.parse({**KNOBS_OF_SMALL, "model": model, "max_batch": 40})
+    workload = experiment("batching").prepare(knobs, "simulated")
+    counted = workload._counted_cost
+    workload._counted_cost = lambda *shape: pytest.fail(f"{shape} was counted while requests wait")
+    requests = [(Request(number, 0), workload.length(Request(number, 0))) for number in range(37)]
+    for count in (1, 2, 3, 5, 16, 37):
+        ops = workload.stages(Step(0, knobs), 0, requests[:count])
+        if model == "photos":
+            assert next(op.cost for op in ops if op.name == "classify") == counted(count)
+
+
+def test_a_backlog_that_the_warm_up_left_is_a_doubt():
+    """The first batch takes a second: the requests of that second are worked off within the window."""
+    first = [1000.0]
+    takes_ms = lambda n: first.pop() if first else 1.0 + n / 2  # noqa: E731
+    run = serve(OpenLoop(300.0, "constant"), takes_ms, policy="greedy", in_flight=1, max_batch=2, budget=Budget(seconds=4, warmup=2))
+    window = steady_window(run.trace, 2)
+    assert "requests of the warm-up had no answer yet when counting began" in str(backlog_of_warmup(run.trace, window, 2))
+    assert any("give a longer warm-up" in reason for reason in judge(summarize(run.trace, warmup_steps=2), run.trace, warmup_steps=2).reasons)
+    even = serve(OpenLoop(300.0, "constant"), lambda n: 1.0, policy="greedy", in_flight=1, budget=Budget(seconds=2, warmup=2))
+    assert backlog_of_warmup(even.trace, steady_window(even.trace, 2), 2) is None
+
+
+def test_requests_that_were_not_kept_are_a_doubt_and_none_at_all_no_result():
+    run = serve(OpenLoop(300.0, "constant"), lambda n: 1.0, policy="greedy", in_flight=1, budget=Budget(seconds=1, warmup=2))
+    part = replace(run.trace, requests_dropped={int(Answer.REJECTED): 700})
+    assert judge(summarize(part, warmup_steps=2), part, warmup_steps=2).reasons[0].startswith("the trace was full: 700 requests dropped, of 1,00")
+    none = replace(part, requests=no_requests())
+    verdict = judge(summarize(none, warmup_steps=2), none, warmup_steps=2)
+    assert verdict.grade == "INVALID" and "nothing can be said of the requests" in verdict.reasons[0]

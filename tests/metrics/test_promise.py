@@ -1,6 +1,7 @@
 """Promises of latency: how they are read, when they are kept, and the highest rate that keeps them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,3 +138,13 @@ def test_a_simulation_predicts():
 def test_a_precision_that_cannot_be_is_refused(precision: float):
     with pytest.raises(ExperimentError, match=r"0\.001 \(0.1 %\)"):
         find_peak(P99, Server(100), 10, precision)
+
+
+def test_a_peak_is_no_better_than_the_trials_that_decide_it():
+    def trial(rate: float, number: int) -> Trial:
+        return Trial(rate, rate, 1000, 1000, rate <= 500, 1e6, 1e6, rate, doubts=("the machine was shared",) if rate > 300 else ())
+
+    doubted = find_peak(read_promise("p99:50ms"), trial, 100.0)
+    assert doubted.verdict.grade == "WEAK" and "trials that decide it are weak: the machine was shared" in doubted.verdict.reasons[-1]
+    sound = find_peak(read_promise("p99:50ms"), lambda rate, number: replace(trial(rate, number), doubts=()), 100.0)
+    assert sound.verdict.grade == "VALID" and sound.rate == doubted.rate

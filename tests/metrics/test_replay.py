@@ -202,7 +202,7 @@ def test_verbs_that_overlap_are_refused() -> None:
             "no lane 'disk' whose width could change; there are: workers, h2d, compute",
         ),
         ({"widths": {"host": 2}}, "no lane 'host'"),
-        ({"widths": {"workers": 0}}, "width 0 of lane 'workers' is not allowed: 1 or more"),
+        ({"widths": {"workers": 0}}, "width 0 of lane 'workers' is not allowed: 1 to 4096"),
     ],
 )
 def test_what_cannot_be_changed_is_refused(change: dict, message: str) -> None:

@@ -75,7 +75,7 @@ def test_a_host_that_is_slow_between_its_ops_gains_by_less_of_its_own_time():
         (Change({"decoding": 0.5}), "'decoding', which is no op or lane of this trace; there are: decode, copy"),
         (Change({"decode": -1}), "scale -1 of 'decode' is not allowed"),
         (Change(widths={"workers": 0}), "width 0 of lane 'workers' is not allowed"),
-        (Change(host=-0.5), "host=-0.5 is not allowed: 0 or more"),
+        (Change(host=-0.5), "host=-0.5 is not allowed: 0 to 1000"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(change: Change, says: str):
@@ -87,3 +87,9 @@ def test_what_cannot_be_asked_is_refused(change: Change, says: str):
 def test_a_change_is_told_in_words():
     change = Change({"decode": 0.5, "copy": 0}, {"workers": 4}, host=0)
     assert change.words == "decode in 0.5 of its time, copy gone, workers 4 wide, no host time between ops"
+
+
+@pytest.mark.parametrize("change", [Change({"compute": 1e12}), Change({"compute": 1e300}), Change(host=1e12), Change(widths={"workers": 10**11})])
+def test_what_would_overflow_is_refused(change: Change):
+    with pytest.raises(TraceError, match=r"is not allowed: (0 to 1000|1 to 4096)"):
+        Replays(of_pipeline(2), 10).ask(change)

@@ -49,7 +49,7 @@ def run(steps: Steps, clock: Clock, step_ns: int) -> list[int]:
         ({"seconds": "3"}, "seconds='3' is not allowed; allowed: a number"),
         ({"steps": 2.5}, "steps=2.5 is not allowed; allowed: a whole number"),
         ({"steps": True}, "steps=True is not allowed; allowed: a whole number"),
-        ({"steps": 5, "warmup": -1}, "warmup=-1 is out of range: 0 or more steps are allowed"),
+        ({"steps": 5, "warmup": -1}, "warmup=-1 is out of range: 0 to 1,000,000 steps are allowed"),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_refused(given: dict[str, Any], message: str):
