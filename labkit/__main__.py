@@ -7,6 +7,9 @@ import sys
 
 def main() -> None:
     """Run a command and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead
     signal.signal(signal.SIGTERM, _asked_to_end)
     from labkit.cli.main import main as command_line
 

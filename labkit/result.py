@@ -60,7 +60,7 @@ class Run:
             raise RunFailed(f"run {self.record.id} has no trace to take op times from")
         reference = {name: Cost(**cost) for name, cost in self.record.costs.items()}
         return measured_costs(
-            self.trace, warmup_steps=self.record.budget["warmup"], source=self.record.id, costs=reference
+            self.trace, warmup_steps=self.record.warmup, source=self.record.id, costs=reference
         )
 
 

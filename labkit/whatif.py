@@ -101,7 +101,7 @@ def replays_of(run: Run) -> Replays:
     """A run, ready to be asked. Raises RunFailed where it has no trace, TraceError where that cannot be replayed."""
     if run.trace is None:
         raise RunFailed(f"run {run.record.id} has no trace to replay")
-    return Replays(run.trace, run.record.budget["warmup"])
+    return Replays(run.trace, run.record.warmup)
 
 
 def by_replay(run: Run, change: Change, replays: Replays | None = None) -> Answer:

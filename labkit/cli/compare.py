@@ -95,7 +95,9 @@ def _measured(given: Namespace, rules: Sequence[Rule]) -> int:
         if run.path is not None and not given.json:
             (say if given.markdown == "-" else print)(f"saved in {run.path}")
     statuses = {run.record.status for run in runs}
-    return FAILED if "failed" in statuses else INTERRUPTED if "cancelled" in statuses else _code(judged)
+    rate = both.comparison.ratios.get("throughput")
+    nothing = good and (rate is None or rate.value is None)
+    return FAILED if "failed" in statuses or nothing else INTERRUPTED if "cancelled" in statuses else _code(judged)
 
 
 def _say_sides(runs: Sequence[Run]) -> None:

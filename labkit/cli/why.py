@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     run = lab.stored_run(given.run, given.out).checked()
     if run.trace is None:
         raise RunFailed(f"run {run.record.id} has no trace to look into")
-    warmup = run.record.budget["warmup"]
+    warmup = run.record.warmup
     fall, path = waterfall(run.trace, warmup), critical_path(run.trace, warmup)
     replays = _replays(run, warmup)
     found = replays.virtual_speedups() if isinstance(replays, Replays) else ()

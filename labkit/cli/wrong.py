@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     run = lab.stored_run(given.run, given.out).checked()
     if run.trace is None:
         raise RunFailed(f"run {run.record.id} has no trace to look into")
-    found = mistakes(run.trace, run.record.budget["warmup"])
+    found = mistakes(run.trace, run.record.warmup)
     if origin(run.record) is not None:
         found = tuple(replace(mistake, unit=mistake.unit.replace("items/s", STEPS_PER_S)) for mistake in found)
     if given.json:

@@ -269,6 +269,6 @@ class Session(Sides):
             self._set(a=Pinned(a.setting, sides[0], compared.a))
         self._set(message=Message("info", compared.comparison.sentence))
         verdict = compared.b.record.verdict
-        first = compared.b.record.budget["warmup"]
+        first = compared.b.record.warmup
         result = Result(sides[0], run=compared.b, b=sides[1], compared=compared, verdict=verdict, first_step=first)
         self._show(self._answered(result, setting, a))

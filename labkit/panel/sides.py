@@ -93,7 +93,7 @@ class Sides:
         if run.record.status == "ok":
             shown = run.shown("B")
             self.last_run, self._last_seen = run, Pinned(self._state.setting, shown, run)
-            self._show(Result(a=self._a_shown, run=run, b=shown, first_step=run.record.budget["warmup"]))
+            self._show(Result(a=self._a_shown, run=run, b=shown, first_step=run.record.warmup))
 
     def tell(self, error: BaseException) -> None:
         """Show an error in the panel, and keep its traceback."""

@@ -75,6 +75,12 @@ class RunRecord:
     schema_version: int = SCHEMA_VERSION
 
     @property
+    def warmup(self) -> int:
+        """Steps that its numbers leave out; 0 where the record does not say."""
+        steps = self.budget.get("warmup")
+        return steps if isinstance(steps, int) and steps > 0 else 0
+
+    @property
     def energy_metrics(self) -> dict[str, Metric]:
         """Energy and cost per item as metrics, by name: those that are absent, too, with their reasons."""
         return {name: Metric(**metric) for name, metric in self.energy.items()}

@@ -107,6 +107,8 @@ def _read_or_broken(path: Path) -> StoredRun | BrokenRun:
 
 
 def _read_record(file: Path) -> RunRecord:
+    if file.exists() and not file.is_file():
+        raise StoreError(f"{file} cannot be read: it is no regular file")
     try:
         data = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
