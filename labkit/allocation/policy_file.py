@@ -15,10 +15,10 @@ from labkit.allocation.policy import Policy, Priority, PriorityClass, Reservatio
 from labkit.data.locate import datasets_root
 from labkit.data.strict_yaml import load_strict
 from labkit.errors import DataError
+from labkit.knobs.text import shown
 
 LARGEST_BYTES = 64 * 1024
 MOST_CORES = 4096
-_LONGEST_SHOWN = 60
 
 _SHARE = "a share: more than 0, at most 1"
 _ALLOWED = {
@@ -108,30 +108,30 @@ def _located(name: str) -> Path:
         if path.exists():
             return path
     except (OSError, ValueError) as error:  # a name that no file can have
-        raise DataError(f"allocation={_shown(name)} cannot be read: {error}") from error
+        raise DataError(f"allocation={shown(name)} cannot be read: {error}") from error
     shipped = shipped_policies()
     stem = name.removesuffix(".yaml")
     if stem in shipped:
         return datasets_root() / "policies" / f"{stem}.yaml"
     close = difflib.get_close_matches(stem, shipped, 1)
     meant = f"; did you mean {close[0]!r}?" if close else ""
-    raise DataError(f"allocation={_shown(name)}: there is no such file, and no policy of that name; there are: {', '.join(shipped) or 'none'}{meant}")
+    raise DataError(f"allocation={shown(name)}: there is no such file, and no policy of that name; there are: {', '.join(shipped) or 'none'}{meant}")
 
 
 def _words(errors: ValidationError) -> str:
     """The first error: which key, what it is, what is allowed."""
     first = next((error for error in errors.errors() if error["type"] == "extra_forbidden"), errors.errors()[0])
     names = [str(part) for part in first["loc"] if isinstance(part, str) and part not in ("int", "list[int]")]
-    shown = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in first["loc"] if str(part) not in ("int", "list[int]"))
-    shown, key = shown.removeprefix("."), ".".join(names)
+    where = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in first["loc"] if str(part) not in ("int", "list[int]"))
+    where, key = where.removeprefix("."), ".".join(names)
     table = _TABLES.get(".".join(names[:-1]), Policy)
     if first["type"] == "extra_forbidden":
         close = difflib.get_close_matches(names[-1], table.model_fields, 1) if names else []
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        return f"unknown key {shown!r}={_shown(first['input'])}; there are: {', '.join(table.model_fields)}{meant}"
+        return f"unknown key {where!r}={shown(first['input'])}; there are: {', '.join(table.model_fields)}{meant}"
     if first["type"] == "missing":
-        return f"{shown!r} is missing; it is {_ALLOWED.get(key, 'needed')}"
-    return f"{shown}={_shown(first['input'])} is not allowed; allowed: {_ALLOWED.get(key, first['msg'])}"
+        return f"{where!r} is missing; it is {_ALLOWED.get(key, 'needed')}"
+    return f"{where}={shown(first['input'])} is not allowed; allowed: {_ALLOWED.get(key, first['msg'])}"
 
 
 def _wrong_reservation(policy: Policy) -> list[str]:
@@ -142,7 +142,7 @@ def _wrong_reservation(policy: Policy) -> list[str]:
         good = 1 <= cores <= MOST_CORES
     else:
         good = bool(cores) and len(set(cores)) == len(cores) and all(0 <= core < MOST_CORES for core in cores)
-    return [] if good else [f"reservation.cores={_shown(cores)} is not allowed; allowed: {_ALLOWED['reservation.cores']}"]
+    return [] if good else [f"reservation.cores={shown(cores)} is not allowed; allowed: {_ALLOWED['reservation.cores']}"]
 
 
 def _wrong_scaling(policy: Policy) -> list[str]:
@@ -163,11 +163,3 @@ def _wrong_scaling(policy: Policy) -> list[str]:
 def _wrong_classes(policy: Policy) -> list[str]:
     names = [] if policy.priority is None else [each.name for each in policy.priority.classes]
     return [f"priority.classes: the name {name!r} is there {names.count(name)} times; allowed: once" for name in names if names.count(name) > 1]
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes out no integer of more than 4300 digits
-        return "a number too long to write out"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -11,28 +11,18 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from labkit.device.device import Device
+from labkit.kernels.slots import Slot
 from labkit.schedule import Handle, Status, Step
 from labkit.workloads.layered import LayeredWorkload
 
 PASSES_AHEAD = 1
 
 
-class Place:
-    """A buffer for a layer's weights: `copied` was the last op to read its host side, `read` the last to read its device side."""
-
-    __slots__ = ("number", "copied", "read")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.copied: tuple[Handle, ...] = ()
-        self.read: tuple[Handle, ...] = ()
-
-
 class Fetched(NamedTuple):
     """A layer whose weights are on their way, or there: where, the op that brings them, and the knobs that said in which form."""
 
     layer: int
-    place: Place
+    place: Slot
     arrived: Handle
     knobs: Any
 
@@ -65,7 +55,7 @@ class Streaming:
         self._device, self._workload = device, workload
         self._kept: dict[int, Fetched] = {}
         self._coming: deque[Fetched] = deque()
-        self._free: deque[Place] = deque()
+        self._free: deque[Slot] = deque()
         self._made = self._places = 0
         self._position = self._reached = -1
         self._computed: tuple[Handle, ...] = ()
@@ -104,7 +94,7 @@ class Streaming:
         if self._coming and self._coming[0].layer == layer:
             return self._coming.popleft()
         if layer in keeps:
-            self._kept[layer] = self._fetch(step, layer, Place(layer))
+            self._kept[layer] = self._fetch(step, layer, Slot(layer))
             return self._kept[layer]
         return self._fetch(step, layer, self._take())
 
@@ -117,7 +107,7 @@ class Streaming:
                 self._coming.append(self._fetch(step, layer, self._take()))
             self._reached = position
 
-    def _fetch(self, step: Step, layer: int, place: Place) -> Fetched:
+    def _fetch(self, step: Step, layer: int, place: Slot) -> Fetched:
         """Bring a layer's weights into a place, once whoever used the place before is done, and the layer before the present one is computed."""
         *host_side, copy = self._workload.fetch(step, layer, place.number)
         weights: Handle | None = None
@@ -133,13 +123,13 @@ class Streaming:
 
     # ---- places -------------------------------------------------------------------------------------------
 
-    def _take(self) -> Place:
+    def _take(self) -> Slot:
         """The place that has been free the longest, or a new one. Places that stay with a layer have its number, the others come after."""
         if self._free:
             return self._free.popleft()
         self._made += 1
         self._places += 1
-        return Place(self._workload.layers + self._made - 1)
+        return Slot(self._workload.layers + self._made - 1)
 
     # ---- computing ----------------------------------------------------------------------------------------
 

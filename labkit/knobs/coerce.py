@@ -10,12 +10,12 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from labkit.errors import KnobError
+from labkit.knobs.text import shown
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _NONE = {"none", "null", "~"}
 _WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
-_LONGEST_SHOWN = 80
 
 
 def type_words(annotation: Any) -> str:
@@ -49,7 +49,7 @@ def coerce(name: str, value: Any, annotation: Any) -> Any:
 
 def refused(name: str, value: Any, allowed: str) -> KnobError:
     """The error for a value that a knob cannot take."""
-    return KnobError(f"{name}={_shown(value)} is not allowed; allowed: {allowed}")
+    return KnobError(f"{name}={shown(value)} is not allowed; allowed: {allowed}")
 
 
 def is_optional(annotation: Any) -> bool:
@@ -60,15 +60,6 @@ def is_optional(annotation: Any) -> bool:
 def without_none(annotation: Any) -> Any:
     """A declared type, None left out."""
     return next(part for part in get_args(annotation) if part is not NoneType) if is_optional(annotation) else annotation
-
-
-def _shown(value: Any) -> str:
-    """A value for a message, cut where it is long."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes out no integer of more than 4300 digits
-        return "a number too long to write out"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _bool(name: str, value: Any) -> bool:
@@ -124,7 +115,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _choice(name: str, value: Any, annotation: Any) -> Any:
-    text = value.strip().lower() if isinstance(value, str) else _shown(value).lower()
+    text = value.strip().lower() if isinstance(value, str) else shown(value).lower()
     for choice in get_args(annotation):
         if type(value) is type(choice) and value == choice:
             return choice

@@ -1,7 +1,7 @@
-"""The table of a tiered lookup on disk: blocks of one size in a file without a name, read with the system's cache or around it.
+"""Blocks of one size in a file without a name, read with the system's cache or around it: the table of a tiered lookup, the layers of a model.
 
 The file is gone when the process is, however that ends. Each block begins at a page, so that a read around the cache forgets just its own pages;
-the system is told not to read ahead. What is read is checked against a checksum, the first time of each run.
+where blocks are small the system is told not to read ahead. What is read is checked against a checksum, the first time of each run.
 """
 
 import os
@@ -17,21 +17,24 @@ from labkit.errors import DataError
 from labkit.units import format_bytes
 
 PAGE = 4096
+SMALL = 1 << 20
 MOUNTS = Path("/proc/self/mountinfo")
 
 
 class BlockFile:
     """`blocks` blocks of `nbytes`, made by `made(block)`, uint8 [nbytes].
 
+    called  what people call a block: "layer"
     folder  where the file is made; None: where temporary files are. Raises DataError where there is no such folder, or no room.
     """
 
-    def __init__(self, blocks: int, nbytes: int, made: Callable[[int], np.ndarray], folder: str | None = None):
-        self._blocks, self._nbytes = blocks, nbytes
+    def __init__(self, blocks: int, nbytes: int, made: Callable[[int], np.ndarray], folder: str | None = None, called: str = "block"):
+        self._blocks, self._nbytes, self._called = blocks, nbytes, called
         self._stride = -(-nbytes // PAGE) * PAGE
         self._sums: list[int] = []
         self._checked: set[int] = set()
         self.folder = folder or tempfile.gettempdir()
+        block = 0
         try:
             self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed by close)
             self._fits()
@@ -43,12 +46,12 @@ class BlockFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             self.close()
-            of = f"{blocks} blocks of {format_bytes(nbytes)} ({format_bytes(self.size)} in all)"
+            of = f"{called} {block} of {blocks} ({format_bytes(nbytes)}; {format_bytes(self.size)} in all)"
             raise DataError(f"{of} cannot be written to {self.folder}: {error.strerror or error}") from error
         except DataError:
             self.close()
             raise
-        if hasattr(os, "posix_fadvise"):
+        if nbytes < SMALL and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
 
     @property
@@ -67,13 +70,13 @@ class BlockFile:
             try:
                 got = os.preadv(number, [into[done:]], at + done)
             except OSError as error:
-                raise DataError(f"block {block} cannot be read: {error.strerror or error}") from error
+                raise DataError(f"{self._called} {block} cannot be read: {error.strerror or error}") from error
             if got == 0:
-                raise DataError(f"block {block} is cut off: {format_bytes(done)} of {format_bytes(self._nbytes)} are there")
+                raise DataError(f"{self._called} {block} is cut off: {format_bytes(done)} of {format_bytes(self._nbytes)} are there")
             done += got
         if block not in self._checked:
             if zlib.crc32(into) != self._sums[block]:
-                raise DataError(f"block {block} is not what was written: its checksum differs")
+                raise DataError(f"{self._called} {block} is not what was written: its checksum differs")
             self._checked.add(block)
 
     def begin(self) -> None:
@@ -92,8 +95,8 @@ class BlockFile:
     def _fits(self) -> None:
         free = shutil.disk_usage(self.folder).free
         if self.size > free:
-            needs = f"{self._blocks} blocks of {format_bytes(self._nbytes)} need {format_bytes(self.size)}"
-            raise DataError(f"{needs}; {self.folder} has {format_bytes(free)} free: use fewer or smaller blocks, or another folder")
+            needs = f"{self._blocks} {self._called}s of {format_bytes(self._nbytes)} need {format_bytes(self.size)}"
+            raise DataError(f"{needs}; {self.folder} has {format_bytes(free)} free: use fewer or smaller {self._called}s, or another folder")
 
     def _write(self, data: memoryview, at: int) -> None:
         done = 0

@@ -18,7 +18,8 @@ from labkit.runner.calibrate import calibrate
 from labkit.runner.job import Job, Outcome
 from labkit.runner.workers import Workers
 from labkit.schedule import Budget, Steps
-from tests.bench.measure import Line, median_interval, progress, table
+from tests.bench.measure import Line, progress, table
+from tests.bench.predicted import prediction_line
 from tests.bench.runs import items_per_s, outcome_of
 
 NAME = "offload-prediction"
@@ -86,28 +87,15 @@ def _job(group: dict[str, Any], other: dict[str, Any], passes: int) -> Job:
 
 def _line(pairs: dict[str, list[Pair]], references: list[float], rounds: int) -> Line:
     ratios = {words: median(pair.predicted / pair.measured for pair in runs) for words, runs in pairs.items()}
-    errors = [abs(ratio - 1) for ratio in ratios.values()]
     rows = [
         [words, f"{median(pair.predicted for pair in runs):.0f}", f"{median(pair.measured for pair in runs):.0f}", f"{100 * (ratios[words] - 1):+.1f} %"]
         for words, runs in pairs.items()
     ]
     print(table(["setting", "predicted rows/s", "measured", "error"], rows))
-    error, (low, high) = median(errors), median_interval(list(ratios.values()))
-    print(f"  op times measured with nothing overlapping and nothing kept; median error {100 * error:.1f} %, worst {100 * max(errors):.1f} %; target ≤ {100 * TARGET:.0f} %")
-    return Line(
-        name=NAME,
-        ours=error,
-        peer=None,
-        unit="median |predicted ÷ measured - 1|",
-        ratio=median(ratios.values()),
-        low=low,
-        high=high,
-        aa_ratio=median(a / b for a, b in zip(references[1:], references, strict=False)),
-        rounds=rounds,
-        passed=error <= TARGET,
-        bound=f"median error over {len(ratios)} settings <= {TARGET}",
-        details={"predicted_over_measured": ratios},
-    )
+    line = prediction_line(NAME, ratios, references, rounds, TARGET)
+    worst = max(abs(ratio - 1) for ratio in ratios.values())
+    print(f"  op times measured with nothing overlapping and nothing kept; median error {100 * line.ours:.1f} %, worst {100 * worst:.1f} %; target ≤ {100 * TARGET:.0f} %")
+    return line
 
 
 def _words(group: dict[str, Any], other: dict[str, Any]) -> str:

@@ -18,7 +18,8 @@ from labkit.runner.calibrate import calibrate
 from labkit.runner.job import Job, Outcome
 from labkit.runner.workers import Workers
 from labkit.schedule import Budget, Steps
-from tests.bench.measure import Line, median_interval, progress, table
+from tests.bench.measure import Line, progress, table
+from tests.bench.predicted import prediction_line
 from tests.bench.runs import items_per_s, outcome_of, pipeline_job
 
 NAME = "prediction-cpu"
@@ -108,27 +109,16 @@ def _line(pairs: dict[Setting, list[Pair]], references: list[float], machine: Ma
     measured = {setting: median(pair.measured for pair in runs) for setting, runs in pairs.items()}
     alone = {setting: predicted_items_per_s(setting, machine, None) / measured[setting] for setting in OTHERS}
     print(_table(pairs, ratios, alone))
-    error, (low, high) = median(errors.values()), median_interval(list(ratios.values()))
-    print(f"  op times measured at {_words(REFERENCE)}; median error {100 * error:.1f} %, worst {100 * max(errors.values()):.1f} %; target ≤ {100 * TARGET:.0f} %")
-    print(f"  from the machine's figures alone: median error {100 * median(abs(ratio - 1) for ratio in alone.values()):.0f} % (not judged)")
-    return Line(
-        name=NAME,
-        ours=error,
-        peer=None,
-        unit="median |predicted ÷ measured - 1|",
-        ratio=median(ratios.values()),
-        low=low,
-        high=high,
-        aa_ratio=median(a / b for a, b in zip(references[1:], references, strict=False)),
-        rounds=rounds,
-        passed=error <= TARGET,
-        bound=f"median error over {len(OTHERS)} settings <= {TARGET}",
-        details={
-            "predicted_over_measured": {_words(setting): ratio for setting, ratio in ratios.items()},
+    line = prediction_line(
+        NAME, {_words(setting): ratio for setting, ratio in ratios.items()}, references, rounds, TARGET,
+        {
             "from_figures_alone": {_words(setting): ratio for setting, ratio in alone.items()},
             "images_per_s": {_words(setting): rate for setting, rate in measured.items()},
         },
-    )
+    )  # fmt: skip
+    print(f"  op times measured at {_words(REFERENCE)}; median error {100 * line.ours:.1f} %, worst {100 * max(errors.values()):.1f} %; target ≤ {100 * TARGET:.0f} %")
+    print(f"  from the machine's figures alone: median error {100 * median(abs(ratio - 1) for ratio in alone.values()):.0f} % (not judged)")
+    return line
 
 
 def _table(pairs: dict[Setting, list[Pair]], ratios: dict[Setting, float], alone: dict[Setting, float]) -> str:

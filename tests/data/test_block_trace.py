@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.data import block_trace
+from labkit.data import csv_column
 from labkit.data.block_trace import read_blocks
 from labkit.errors import DataError
 
@@ -55,6 +55,6 @@ def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path: Path):
 
 
 def test_a_file_of_too_many_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(block_trace, "MOST_ROWS", 2)
+    monkeypatch.setattr(csv_column, "MOST_ROWS", 2)
     with pytest.raises(DataError, match="has 3 rows; allowed: 2 at most; cut the file"):
         read_blocks(written(tmp_path, "1\n2\n3\n"), 10)

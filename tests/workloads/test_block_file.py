@@ -64,7 +64,7 @@ def test_a_new_run_looks_at_everything_again(tmp_path: Path):
 
 
 def test_a_folder_that_is_not_there_is_refused_with_what_was_to_be_written():
-    with pytest.raises(DataError, match=r"5 blocks of 4.88 KiB \(40 KiB in all\) cannot be written to /dev/nowhere: No such file"):
+    with pytest.raises(DataError, match=r"block 0 of 5 \(4.88 KiB; 40 KiB in all\) cannot be written to /dev/nowhere: No such file"):
         BlockFile(5, 5000, bytes_of, "/dev/nowhere")
 
 
